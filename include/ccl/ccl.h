@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * libccl: collective communication between the GPUs (or the CPU processes and threads) of one node.
+ *
+ * The shapes follow NCCL with the prefix ccl. This header is C99-clean and needs no GPU header: streams and events are
+ * opaque pointers (on the gpu backend a cclStream_t is the hipStream_t / cudaStream_t itself).
+ *
+ * Words used below:
+ *   collective   every rank of the communicator must make the call, in the same order as its other collective calls
+ *   local        only the calling rank is concerned
+ *   count        elements of the given type, per rank, never bytes
+ *   device memory  memory from cclDeviceMalloc or cclMemAlloc; on the host backend any memory of the process will do
+ * Unless a function says otherwise, outputs are written only on success, one communicator must not be used by two threads at
+ * the same time (cclCommAbort, cclCommGetAsyncError and cclGetLastError may be called at any time by any thread), and the
+ * calling thread's current device is unchanged on return.
+ */
+#ifndef CCL_H
+#define CCL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define CCL_API __attribute__((visibility("default")))
+#else
+#define CCL_API
+#endif
+
+#define CCL_VERSION_MAJOR 0
+#define CCL_VERSION_MINOR 1
+#define CCL_VERSION_PATCH 0
+#define CCL_VERSION (CCL_VERSION_MAJOR * 10000 + CCL_VERSION_MINOR * 100 + CCL_VERSION_PATCH)
+
+#define CCL_UNIQUE_ID_BYTES 128
+/* "The library chooses": the value of every tunable that was not set. An explicit value is never mistaken for it. */
+#define CCL_UNSET (-2147483647 - 1)
+#define CCL_SPLIT_NOCOLOR (-1)
+#define CCL_STRUCT_MAGIC 0xcc1cafe5u
+
+typedef struct cclComm *cclComm_t;
+typedef struct cclStream *cclStream_t; /* NULL is the default stream of the process */
+typedef struct cclEvent *cclEvent_t;
+
+typedef struct {
+    char internal[CCL_UNIQUE_ID_BYTES];
+} cclUniqueId;
+
+typedef enum {
+    cclSuccess = 0,
+    cclUnhandledDeviceError = 1, /* a GPU runtime call failed */
+    cclSystemError = 2,          /* a system call failed, memory ran out, a deadline passed */
+    cclInternalError = 3,        /* a fault of libccl */
+    cclInvalidArgument = 4,      /* one argument is wrong by itself */
+    cclInvalidUsage = 5,         /* arguments are fine, the use is not: ranks disagree, wrong order of calls */
+    cclRemoteError = 6,          /* a peer died or aborted */
+    cclInProgress = 7,
+    cclNumResults = 8
+} cclResult_t;
+
+typedef enum {
+    cclInt8 = 0,
+    cclChar = 0,
+    cclUint8 = 1,
+    cclInt32 = 2,
+    cclInt = 2,
+    cclUint32 = 3,
+    cclInt64 = 4,
+    cclUint64 = 5,
+    cclFloat16 = 6,
+    cclHalf = 6,
+    cclFloat32 = 7,
+    cclFloat = 7,
+    cclFloat64 = 8,
+    cclDouble = 8,
+    cclBfloat16 = 9,
+    cclFloat8e4m3 = 10,
+    cclFloat8e5m2 = 11,
+    cclNumTypes = 12
+} cclDataType_t;
+
+/* How an all-gather moves its data. The choice made is reported by cclGetEffectiveConfig. */
+typedef enum {
+    cclVariantAuto = 0,
+    cclVariantLL = 1,          /* packets through scratch, no handshake: small counts */
+    cclVariantDirect = 2,      /* stores straight into the peers' receive buffers: these must lie in windows */
+    cclVariantStaged = 3,      /* through rings in the peers' scratch */
+    cclVariantPartitioned = 4, /* each block serves one peer; direct or staged per peer */
+    cclVariantCopy = 5         /* copy engine (comm_sms 0): symmetric windows only */
+} cclVariant_t;
+
+/* Tunables of one call. Initialise with CCL_CALL_CONFIG_INITIALIZER, then set what you want to fix; CCL_UNSET leaves the
+ * choice to the library. All ranks must pass equal values. Values that cannot be honoured are cclInvalidArgument (or
+ * cclInvalidUsage where it depends on the buffers), and the error text names the field and the value. */
+typedef struct {
+    size_t size;
+    unsigned magic, version;
+    int comm_sms;       /* blocks (compute units) used, 1..agreed maximum; 0 = copy engine */
+    int variant;        /* cclVariant_t */
+    int tile_m, tile_n; /* rows and columns of a tile, elements; cclAllGather uses tile_n only (tile_m must be 1 or unset) */
+    int peers_per_wait; /* 1, 2, 4 or the world size: peers served between two waits for loads */
+    int threads;        /* per block; 1 on the host backend */
+    int algorithm, layout, fetch; /* fused operations only */
+    int gemm_tile_m, gemm_tile_n, gemm_tile_k, group_m, k_per_flag, num_fetch_sms, fixed_order, trace;
+} cclCallConfig_t;
+
+#define CCL_CALL_CONFIG_INITIALIZER                                                                                    \
+    {                                                                                                                  \
+        sizeof(cclCallConfig_t), CCL_STRUCT_MAGIC, CCL_VERSION, CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET, \
+            CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET,         \
+            CCL_UNSET, CCL_UNSET, CCL_UNSET                                                                            \
+    }
+
+/* Configuration of a communicator, agreed at init: rank 0's values hold for all (timeout_ms is each rank's own). */
+typedef struct {
+    size_t size;
+    unsigned magic, version;
+    int timeout_ms;    /* deadline of init, split and heap calls, milliseconds, > 0; default CCL_INIT_TIMEOUT */
+    int max_blocks;    /* upper limit of comm_sms, 1..128 */
+    int variant;       /* default variant of every call of this communicator, cclVariant_t */
+    int heap_chunk_mb; /* smallest heap chunk, MiB, 1..1048576 */
+} cclConfig_t;
+
+#define CCL_CONFIG_INITIALIZER \
+    { sizeof(cclConfig_t), CCL_STRUCT_MAGIC, CCL_VERSION, CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET }
+
+typedef enum { cclMemPlain = 0, cclMemHeap = 1, cclMemRegistered = 2 } cclMemKind_t;
+
+/* What a communicator knows about a pointer. */
+typedef struct {
+    int kind;          /* cclMemKind_t; Plain = in no window, so peers cannot store into it and data is staged */
+    void *base;        /* start of the heap block or of the registered range; NULL when plain */
+    size_t size;       /* bytes of that block or range; 0 when plain */
+    size_t offset;     /* bytes from base to the pointer */
+    int window;        /* window id, 0 when plain */
+    int peers_mapped;  /* peers that can store into it right now, 0..world-1 */
+} cclPointerInfo_t;
+
+/* ---- library ---- */
+
+/* Version of the library, CCL_VERSION of the header it was built with. version not NULL. */
+CCL_API cclResult_t cclGetVersion(int *version);
+/* Constant English text of a result code; never NULL. */
+CCL_API const char *cclGetErrorString(cclResult_t result);
+/* Text of the last error: of the calling thread if it had one, else of the process; "" when there was none. comm is ignored
+ * and may be NULL. Owned by the library, valid until the thread's next failing call. Never NULL. */
+CCL_API const char *cclGetLastError(cclComm_t comm);
+
+/* ---- communicators ---- */
+
+/* Make an id for one communicator. Opens a listener in this process, which must live until cclCommInitRank has returned on
+ * all ranks. Called by one process; give the bytes to the other ranks by any means (MPI_Bcast). One id makes one
+ * communicator. cclSystemError: no listener could be opened. */
+CCL_API cclResult_t cclGetUniqueId(cclUniqueId *id);
+/* Join the communicator of nranks ranks as rank (0..nranks-1). Collective over the ranks to be: blocks until all have
+ * come, or the deadline (CCL_INIT_TIMEOUT) passes: cclSystemError, and the text names the missing ranks. On failure *comm is
+ * NULL on every rank. Uses the calling thread's current device. Inside a group it runs at cclGroupEnd. */
+CCL_API cclResult_t cclCommInitRank(cclComm_t *comm, int nranks, cclUniqueId id, int rank);
+/* The same with a configuration; config may be NULL. cclInvalidArgument: a field out of range, named in the text. */
+CCL_API cclResult_t cclCommInitRankConfig(cclComm_t *comm, int nranks, cclUniqueId id, int rank, cclConfig_t *config);
+/* ndev communicators of one world in this process: comms[i] is rank i on device devlist[i] (NULL: i modulo the number of
+ * devices; a device may be named several times). comms: caller's array of ndev. Drive them from one thread in a group, or from
+ * a thread each. */
+CCL_API cclResult_t cclCommInitAll(cclComm_t *comms, int ndev, const int *devlist);
+/* Collective over comm: ranks with equal color (>= 0) form a new communicator, ordered by key, ties by rank.
+ * CCL_SPLIT_NOCOLOR takes part and gets *newcomm = NULL. Shares the heap windows of comm. config NULL inherits. */
+CCL_API cclResult_t cclCommSplit(cclComm_t comm, int color, int key, cclComm_t *newcomm, cclConfig_t *config);
+/* Wait until all enqueued operations of comm are done; afterwards only cclCommDestroy and queries are allowed. Local. NULL is
+ * fine. A second call is cclInvalidArgument. */
+CCL_API cclResult_t cclCommFinalize(cclComm_t comm);
+/* Finish pending operations and release comm with all it owns (heap memory included). Local: needs no peer. NULL is fine. */
+CCL_API cclResult_t cclCommDestroy(cclComm_t comm);
+/* Give up: waits of all ranks of comm end with cclRemoteError, comm is released. From any thread, also while another waits
+ * in cclStreamSynchronize. Returns in under 5 s, needs no peer. NULL is fine. */
+CCL_API cclResult_t cclCommAbort(cclComm_t comm);
+/* *async_error: cclSuccess while comm is healthy, else the first error of any of its operations. */
+CCL_API cclResult_t cclCommGetAsyncError(cclComm_t comm, cclResult_t *async_error);
+CCL_API cclResult_t cclCommCount(const cclComm_t comm, int *count);
+CCL_API cclResult_t cclCommUserRank(const cclComm_t comm, int *rank);
+CCL_API cclResult_t cclCommDevice(const cclComm_t comm, int *device);
+
+/* ---- groups ---- */
+
+/* Calls between Start and End are collected and take effect at the outermost End: collectives of any communicators, and
+ * cclCommInitRank*, cclMemAlloc, cclMemFree, cclCommSplit of several communicators of one thread (these run side by side; their
+ * outputs are valid after End). Nesting is counted per thread. The first error inside is returned by End, which then
+ * drops the whole group. End without Start: cclInvalidUsage. */
+CCL_API cclResult_t cclGroupStart(void);
+CCL_API cclResult_t cclGroupEnd(void);
+
+/* ---- memory ---- */
+
+/* Symmetric allocation: bytes > 0 (equal on all ranks), 256-byte aligned, at the same window offset on every rank, zeroed
+ * when the chunk is new, else as the last user left it. Collective. A failure on any rank is an error on all, and the heap
+ * is as before. Freed by cclMemFree or with the communicator. */
+CCL_API cclResult_t cclMemAlloc(cclComm_t comm, void **ptr, size_t bytes);
+/* Collective; ptr from cclMemAlloc of this communicator, the same allocation on every rank. NULL on all ranks is fine. Waits for the
+ * enqueued operations of comm. cclInvalidArgument: ptr is not the start of an allocation (named). */
+CCL_API cclResult_t cclMemFree(cclComm_t comm, void *ptr);
+/* Make [buff, buff+bytes) known to the peers so that they store into it directly. Local, returns at once: peers map it in
+ * the background, until then data for it is staged. *handle: for cclCommDeregister; NULL when this memory cannot be shared (it
+ * stays staged, which is no error). The caller keeps buff allocated until deregistered. */
+CCL_API cclResult_t cclCommRegister(cclComm_t comm, void *buff, size_t bytes, void **handle);
+/* Local. NULL is fine. cclInvalidUsage: not a live handle of comm. */
+CCL_API cclResult_t cclCommDeregister(cclComm_t comm, void *handle);
+/* What comm knows about ptr. Local. info: caller's. */
+CCL_API cclResult_t cclPointerInfo(cclComm_t comm, const void *ptr, cclPointerInfo_t *info);
+
+/* ---- collectives: enqueue and return; stream order; collective over comm ---- */
+
+/* Every rank has entered before the stream of any rank goes on. */
+CCL_API cclResult_t cclBarrier(cclComm_t comm, cclStream_t stream);
+/* recvbuff[r * sendcount ..] = sendbuff of rank r. sendbuff: sendcount elements, recvbuff: world * sendcount, device memory.
+ * In place when sendbuff == recvbuff + rank * sendcount; any other overlap is undefined. Both are borrowed until the stream has
+ * passed the operation. sendcount 0 enqueues nothing. Ranks that disagree about count or type get cclInvalidUsage through the
+ * stream's synchronisation and cclCommGetAsyncError, with both sides in the text. */
+CCL_API cclResult_t cclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount, cclDataType_t type,
+                                 cclComm_t comm, cclStream_t stream);
+/* send [m][n] with row pitch ld_send, recv [world * m][n] with row pitch ld_recv, both >= n, in elements. Elements between n and ld_recv
+ * are not touched. config NULL: the library chooses. In place when send == recv + rank * m * ld_recv and ld_send == ld_recv. */
+CCL_API cclResult_t cclAllGather2D(const void *send, size_t ld_send, void *recv, size_t ld_recv, size_t m, size_t n,
+                                   cclDataType_t type, const cclCallConfig_t *config, cclComm_t comm,
+                                   cclStream_t stream);
+/* What the last call enqueued by this thread on comm really used; no field that applies is CCL_UNSET. config: caller's,
+ * initialised (its size field is honoured). cclInvalidUsage: nothing was enqueued yet. */
+CCL_API cclResult_t cclGetEffectiveConfig(cclComm_t comm, cclCallConfig_t *config);
+
+/* ---- portable helpers: the same program runs on every backend ---- */
+
+/* Name of the backend in use ("host", "gpu", "emu:gfx942"); never NULL. Chosen by CCL_BACKEND. */
+CCL_API const char *cclBackendName(void);
+CCL_API cclResult_t cclDeviceCount(int *count);
+CCL_API cclResult_t cclSetDevice(int device);
+CCL_API cclResult_t cclGetDevice(int *device);
+/* Owned by the caller. A stream runs its operations in order. Destroy waits for them. */
+CCL_API cclResult_t cclStreamCreate(cclStream_t *stream);
+CCL_API cclResult_t cclStreamDestroy(cclStream_t stream);
+/* Wait until the stream has drained. Returns the first error of an operation since the last synchronisation. */
+CCL_API cclResult_t cclStreamSynchronize(cclStream_t stream);
+/* cclSuccess when drained, cclInProgress otherwise. */
+CCL_API cclResult_t cclStreamQuery(cclStream_t stream);
+/* Later work of stream starts after event has happened (an event never recorded has). */
+CCL_API cclResult_t cclStreamWaitEvent(cclStream_t stream, cclEvent_t event);
+CCL_API cclResult_t cclEventCreate(cclEvent_t *event);
+CCL_API cclResult_t cclEventDestroy(cclEvent_t event);
+CCL_API cclResult_t cclEventRecord(cclEvent_t event, cclStream_t stream);
+CCL_API cclResult_t cclEventSynchronize(cclEvent_t event);
+/* Milliseconds between two recorded events that have happened. cclInvalidUsage otherwise. */
+CCL_API cclResult_t cclEventElapsed(float *ms, cclEvent_t start, cclEvent_t end);
+/* bytes > 0; zeroed; 4096-byte aligned on the host backend. cclSystemError: out of memory. */
+CCL_API cclResult_t cclDeviceMalloc(void **ptr, size_t bytes);
+/* NULL is fine. cclInvalidArgument: not the start of an allocation. */
+CCL_API cclResult_t cclDeviceFree(void *ptr);
+/* dst and src: host or device memory, not overlapping, borrowed until the stream has passed the copy. */
+CCL_API cclResult_t cclMemcpyAsync(void *dst, const void *src, size_t bytes, cclStream_t stream);
+CCL_API cclResult_t cclMemsetAsync(void *dst, int byte, size_t bytes, cclStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the host hands to the kernels: the argument structs and the layouts of the memory that ranks share. Plain data, equal on
+ * host, AMD and NVIDIA (64-bit little endian); addresses are uint64_t. Protocol: docs/kernels.md. */
+#ifndef CCL_ARGS_H
+#define CCL_ARGS_H
+
+#ifndef __HIP__
+#include <stddef.h>
+#include <stdint.h>
+#endif
+
+#define CCL_MAX_RANKS 1024      /* of a communicator */
+#define CCL_VALUE_PEERS 16      /* worlds up to this size get their bases by value */
+#define CCL_MAX_BLOCKS 128      /* upper limit of the agreed number of blocks */
+#define CCL_WINDOWS 1024        /* window ids of one owner that can be stored into directly: 1..CCL_WINDOWS-1 */
+#define CCL_LL_SRC_BYTES 262144 /* LL scratch of one source and parity */
+#define CCL_STEP_DONE 0xFFFFFFFEu /* channel: all data delivered, directly */
+#define CCL_STEP_LEFT 0xFFFFFFFFu /* channel: the sender gave up, nothing more will come */
+#define CCL_SIG_REVOKED 0xFFFFFFFFu /* advert word 0: the rank has failed in this operation */
+#define CCL_OP_STOPPED 0x80000000u  /* bit 31 of the low half of op */
+
+/* Operation codes, advert word 1 bits 0..5. */
+enum ccl_op { CCL_OP_NONE, CCL_OP_BARRIER, CCL_OP_ALL_GATHER, CCL_OP_ALL_GATHER_2D, CCL_NUM_OPS };
+#define CCL_WORD1(op, type, redop, root) \
+    ((uint32_t)(op) | (uint32_t)(type) << 6 | (uint32_t)(redop) << 11 | (uint32_t)(root) << 16)
+
+/* What a rank called, for error texts. */
+struct ccl_k_desc {
+    uint32_t word1; /* CCL_WORD1 */
+    uint32_t variant, blocks, tile_m, tile_n; /* as requested, after defaults */
+    uint32_t pad;
+    uint64_t rows, count; /* 1-D: rows 1, count elements per rank */
+};
+
+/* One record of a failure, written by one rank into its slot of every rank's host page. 128 bytes. */
+struct ccl_k_err {
+    uint32_t code;          /* cclResult_t; stored last with release, 0 = empty */
+    uint32_t op;            /* low 32 bits of the operation number */
+    int32_t rank, peer;     /* who wrote it, whom it is about; -1: nobody */
+    uint32_t reason;        /* enum ccl_reason */
+    uint32_t peer_known;    /* theirs is filled */
+    struct ccl_k_desc mine; /* the writer's call */
+    struct ccl_k_desc theirs;
+    uint32_t pad[4];
+};
+
+enum ccl_reason {
+    CCL_REASON_NONE,
+    CCL_REASON_MISMATCH,  /* peer called something else */
+    CCL_REASON_DEAD,      /* peer died while it was waited for */
+    CCL_REASON_LEFT,      /* peer gave up inside the operation */
+    CCL_REASON_ABORT,     /* cclCommAbort */
+    CCL_REASON_TIMEOUT,   /* CCL_TIMEOUT passed while waiting for peer */
+    CCL_REASON_NO_WINDOW, /* variant direct, receive buffer of rank lies in no window */
+    CCL_NUM_REASONS
+};
+
+/* The host page: memory of the host, one a rank, mapped by every rank and every device. Off the fast path, except that publishers
+ * of the host backend read `waiting`. Each group of fields has its own cache line. */
+struct ccl_k_page {
+    uint64_t abort; /* {op:32, origin:24, code:8}; 0 = healthy; first writer wins in effect, any value stops */
+    uint64_t pad0[7];
+    uint64_t dead[CCL_MAX_RANKS / 64]; /* bit a rank; own monitor thread only */
+    uint32_t waiting;                  /* threads of this rank that sleep or are about to */
+    uint32_t pad1[15];
+    uint32_t bell; /* futex: bumped by publishers who saw `waiting` */
+    uint32_t pad2[15];
+    uint32_t state; /* enum ccl_page_state, written by the owner */
+    uint32_t pad3[15];
+    struct ccl_k_err err[]; /* one a rank */
+};
+enum ccl_page_state { CCL_PAGE_OPEN, CCL_PAGE_CLOSED };
+#define CCL_ABORT_WORD(code, origin, op) ((uint64_t)(op) << 32 | (uint64_t)(origin) << 8 | (uint64_t)(code))
+
+/* Device memory of one rank that no other rank touches. */
+struct ccl_k_priv {
+    uint64_t op; /* {n:32, stopped:1, drawn:31}; initial n is 1 */
+    uint32_t stop;
+    uint32_t outs;
+    uint32_t err_claimed; /* compare-and-swap: one block writes the error record */
+    uint32_t pad[11];
+};
+
+/* Tables of one communicator in device memory; constant after init except win. Followed by nothing; arrays are separate. */
+struct ccl_k_comm {
+    uint64_t ctl;  /* address of uint64_t[n]: control + scratch allocation of each rank, as mapped here */
+    uint64_t page; /* address of uint64_t[n]: host page of each rank, as mapped here */
+    uint64_t win;  /* address of uint64_t[n][CCL_WINDOWS]: base of window id of an owner, 0 = not mapped; release-stored */
+};
+
+/* Bytes from the start of a rank's control allocation. Computed by ccl_layout_compute(), equal on all ranks. */
+struct ccl_k_layout {
+    uint64_t adv;    /* [2][n] lines of 64 B */
+    uint64_t full;   /* [blocks][n] words {op:32, step:32}, flag_stride bytes apart */
+    uint64_t credit; /* the same */
+    uint64_t ll;     /* [2][n][CCL_LL_SRC_BYTES] */
+    uint64_t ring;   /* pair rings: [n][blocks][slots][slot_bytes]; shared ring: [blocks][slots][slot_bytes] */
+    uint64_t bytes;  /* of the whole allocation */
+    uint32_t flag_stride, blocks, slots, slot_bytes;
+    uint32_t shared_ring; /* 1: all ranks share a device: a chunk is written once, to the sender's own ring */
+    uint32_t pad;
+};
+
+struct ccl_k_peer {
+    uint64_t ctl; /* control allocation of the peer, as mapped here */
+    uint64_t win; /* base of the expected window of the peer, 0: not expected or not mapped */
+};
+
+enum {
+    CCL_F_FORCE_STAGED = 1, /* never direct */
+    CCL_F_FORCE_DIRECT = 2, /* a peer that cannot be stored into directly is an error */
+    CCL_F_FENCE = 4,        /* host: publishers fence before they look for sleepers (else sleepers use membarrier) */
+    CCL_F_FLAT = 8          /* the part is one contiguous run of bytes at both ends */
+};
+
+/* All-gather and barrier: every kernel of the LL and push families. A "part" is what one rank contributes: rows x row_bytes. It is cut
+ * into tiles of tile_rows x tile_bytes, these (where a ring slot is smaller) into pieces; pieces are numbered row-major over
+ * the grid of pieces_down x pieces_across; block b takes pieces b, b + stride, ... */
+struct ccl_k_coll_args {
+    uint64_t src;          /* own input */
+    uint64_t dst;          /* own output: part r starts at dst + r * dst_part */
+    uint64_t dst_part;     /* bytes between the parts of two ranks in the output */
+    uint64_t rows, row_bytes;
+    uint64_t ld_src, ld_dst;              /* bytes between rows */
+    uint64_t piece_rows, piece_bytes;     /* piece_rows * piece_bytes <= slot_bytes */
+    uint64_t pieces_down, pieces_across;  /* over the whole part */
+    uint64_t part_bytes;                  /* rows * row_bytes: sent to and expected from each peer */
+    uint64_t where;                       /* advert words 6, 7: window id:16 high, byte offset:48; 0 = stage it */
+    uint64_t priv;                        /* struct ccl_k_priv */
+    uint64_t comm;                        /* struct ccl_k_comm */
+    uint64_t page;                        /* own host page */
+    struct ccl_k_layout lay;
+    struct ccl_k_desc desc;
+    uint32_t rank, n;
+    uint32_t sig;       /* advert word 0 */
+    uint32_t expect_id; /* window id that peer[].win belongs to, 0 = none */
+    uint32_t flags;     /* CCL_F_* */
+    uint32_t spin;      /* host: polls before sleeping */
+    uint32_t part_blocks; /* partitioned: blocks per peer group */
+    uint32_t timeout_s, stall_warn_s; /* 0: none */
+    uint32_t div_mul;   /* GPU LL: multiply-high reciprocal of the packets per part */
+    struct ccl_k_peer peer[CCL_VALUE_PEERS]; /* by rank; the host backend copies only the first n */
+};
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the host backend knows about the kernels: a table of C functions, one call a block. Blocks of a launch are started in index
+ * order; a block waits only for blocks of equal or lower index, so one thread can run them one after the other. */
+#ifndef CCL_KERNELS_HOST_H
+#define CCL_KERNELS_HOST_H
+
+#include <stdint.h>
+
+#include "kernel_list.h"
+
+/* Set by the runtime around each block it runs (thread-local in kernels/host.c). */
+struct ccl_host_block {
+    uint32_t index, grid;
+    void (*idle)(void); /* called before the block sleeps: lets the runtime start other streams of this process; may be NULL */
+};
+
+typedef void (*ccl_host_kernel_fn)(const void *args, const struct ccl_host_block *block);
+extern const ccl_host_kernel_fn ccl_host_kernels[CCL_NUM_KERNELS];
+
+/* Wake every sleeper of a rank, given its host page; for host code that changes what kernels wait for (abort, death). */
+void ccl_host_ring_bell(void *page);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The contract of a backend: one const table of functions. Rules for all members:
+ *  - every member is set (checked at selection); one that a backend cannot honour returns cclInvalidUsage by name;
+ *  - the first function that sees an error logs it with ccl_error_set(); outputs are written only on success;
+ *  - the calling thread's current device is unchanged on return, errors included, except by device_set;
+ *  - all members may be called from several threads at once, on different objects;
+ *  - a stream of NULL is the default stream of the current device.
+ */
+#ifndef CCL_RUNTIME_H
+#define CCL_RUNTIME_H
+
+#include "kernel_list.h"
+#include "util/base.h"
+
+enum ccl_mem_type {
+    CCL_MEM_DATA, /* users' data */
+    CCL_MEM_FLAG  /* control words and scratch that peers poll and store into (uncached on AMD) */
+};
+
+struct ccl_device_props {
+    char name[64];        /* for people */
+    char arch[32];        /* "x86-64", "gfx942", "sm_90" */
+    uint64_t uid;         /* equal on two ranks exactly when they use the same physical device; host: the same for all */
+    int units;            /* compute units; host: cores this process may use */
+    int max_blocks;       /* most blocks of a collective that run at once on the whole device */
+    uint32_t flag_stride; /* bytes between two flag words written by different ranks */
+    bool is_host;         /* kernels are C functions, one thread a block */
+};
+
+struct ccl_pointer_attr {
+    void *base;        /* start of the underlying allocation; NULL when unknown */
+    size_t size_bytes; /* of the underlying allocation; 0 when unknown */
+    int device;        /* -1: ordinary host memory */
+    bool exportable;   /* mem_export(base) can succeed */
+};
+
+/* What a peer needs to map an allocation. blob is opaque to all but the backend. */
+struct ccl_mem_handle {
+    uint64_t size_bytes;
+    int fd;           /* -1: the blob says all; else passed beside the blob and owned by whoever holds it */
+    uint32_t kind;    /* backend's own */
+    uint8_t blob[64];
+};
+
+struct ccl_launch {
+    enum ccl_kernel kernel;
+    uint32_t grid, threads; /* blocks, threads a block (1 on the host) */
+    uint32_t shared_bytes;
+    uint32_t args_bytes; /* of args; a host backend copies just these */
+    const void *args;    /* copied before launch returns */
+};
+
+struct cclStream;
+struct cclEvent;
+
+struct ccl_runtime_ops {
+    const char *name; /* "host", "gpu", "emu:gfx942" */
+
+    /* Once per process, before any other member; cclSystemError or cclInvalidUsage when this machine cannot run it. */
+    cclResult_t (*init)(void);
+    cclResult_t (*device_count)(int *count);
+    cclResult_t (*device_get)(int *device);
+    /* For the calling thread. cclInvalidArgument: not 0..count-1, named. */
+    cclResult_t (*device_set)(int device);
+    cclResult_t (*device_props)(int device, struct ccl_device_props *props);
+
+    /* bytes > 0, zeroed, on the current device, aligned to a page on the host and to 256 bytes on a GPU. cclSystemError: out of memory. */
+    cclResult_t (*mem_alloc)(enum ccl_mem_type type, size_t bytes, void **ptr);
+    /* ptr from mem_alloc, NULL is fine. Memory that peers still map stays until they close it. cclInvalidArgument: unknown pointer. */
+    cclResult_t (*mem_free)(void *ptr);
+    /* Map host memory of this process (a shared memfd mapping) for the current device; *dev is the kernel-side address. */
+    cclResult_t (*host_register)(void *ptr, size_t bytes, void **dev);
+    cclResult_t (*host_unregister)(void *ptr);
+    /* Never fails for a pointer: unknown memory is device -1, base NULL, not exportable. */
+    cclResult_t (*pointer_query)(const void *ptr, struct ccl_pointer_attr *attr);
+    /* base from pointer_query. *handle's fd is owned by the caller. cclInvalidUsage: not exportable. */
+    cclResult_t (*mem_export)(void *base, struct ccl_mem_handle *handle);
+    /* Map a peer's allocation; the handle's fd stays the caller's. The same allocation imported twice, or imported in the process that
+     * owns it, may give the same address (reference counted). cclSystemError: it cannot be mapped. */
+    cclResult_t (*mem_import)(const struct ccl_mem_handle *handle, void **base);
+    cclResult_t (*mem_close)(void *base);
+
+    /* In stream order. dst, src: host or device memory. */
+    cclResult_t (*copy)(void *dst, const void *src, size_t bytes, struct cclStream *stream);
+    cclResult_t (*fill)(void *dst, int byte, size_t bytes, struct cclStream *stream);
+
+    cclResult_t (*stream_create)(struct cclStream **stream);
+    cclResult_t (*stream_destroy)(struct cclStream *stream); /* waits for its work */
+    cclResult_t (*stream_sync)(struct cclStream *stream);
+    cclResult_t (*stream_query)(struct cclStream *stream);   /* cclSuccess or cclInProgress */
+    /* *id is 0 when stream is not being captured into a graph, else a number that names the capture. */
+    cclResult_t (*capture_query)(struct cclStream *stream, uint64_t *id);
+
+    cclResult_t (*event_create)(struct cclEvent **event);
+    cclResult_t (*event_destroy)(struct cclEvent *event);
+    cclResult_t (*event_record)(struct cclEvent *event, struct cclStream *stream);
+    cclResult_t (*event_wait)(struct cclStream *stream, struct cclEvent *event); /* stream order; never recorded: no wait */
+    cclResult_t (*event_sync)(struct cclEvent *event);
+    cclResult_t (*event_elapsed)(float *ms, struct cclEvent *start, struct cclEvent *end);
+
+    /* Most blocks of the kernel that the current device runs at once. */
+    cclResult_t (*max_resident)(enum ccl_kernel kernel, uint32_t threads, uint32_t shared_bytes, int *blocks);
+    /* Enqueue. Returns at once. Errors of the kernel itself go through the communicator's host page, never through here. */
+    cclResult_t (*launch)(struct cclStream *stream, const struct ccl_launch *launch);
+};
+
+/* The backend of this process, selected and initialised at the first call by CCL_BACKEND. On failure every call fails alike. */
+cclResult_t ccl_runtime_get(const struct ccl_runtime_ops **ops);
+
+extern const struct ccl_runtime_ops ccl_runtime_host;
+
+#endif
