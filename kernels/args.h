@@ -15,6 +15,7 @@
 #define CCL_MAX_BLOCKS 128      /* upper limit of the agreed number of blocks */
 #define CCL_WINDOWS 1024        /* window ids of one owner that can be stored into directly: 1..CCL_WINDOWS-1 */
 #define CCL_LL_SRC_BYTES 262144 /* LL scratch of one source and parity */
+#define CCL_STEP_DIRECT 0x80000000u /* channel: stored directly, nothing to drain; DONE follows */
 #define CCL_STEP_DONE 0xFFFFFFFEu /* channel: all data delivered, directly */
 #define CCL_STEP_LEFT 0xFFFFFFFFu /* channel: the sender gave up, nothing more will come */
 #define CCL_SIG_REVOKED 0xFFFFFFFFu /* advert word 0: the rank has failed in this operation */
@@ -28,9 +29,10 @@ enum ccl_op { CCL_OP_NONE, CCL_OP_BARRIER, CCL_OP_ALL_GATHER, CCL_OP_ALL_GATHER_
 /* What a rank called, for error texts. */
 struct ccl_k_desc {
     uint32_t word1; /* CCL_WORD1 */
-    uint32_t variant, blocks, tile_m, tile_n; /* as requested, after defaults */
+    uint32_t variant, blocks, tile_m, tile_n; /* effective */
     uint32_t pad;
     uint64_t rows, count; /* 1-D: rows 1, count elements per rank */
+    uint64_t ld;          /* of the receive buffer, elements */
 };
 
 /* One record of a failure, written by one rank into its slot of every rank's host page. 128 bytes. */
@@ -42,7 +44,7 @@ struct ccl_k_err {
     uint32_t peer_known;    /* theirs is filled */
     struct ccl_k_desc mine; /* the writer's call */
     struct ccl_k_desc theirs;
-    uint32_t pad[4];
+    uint32_t pad[2];
 };
 
 enum ccl_reason {
@@ -61,11 +63,15 @@ enum ccl_reason {
 struct ccl_k_page {
     uint64_t abort; /* {op:32, origin:24, code:8}; 0 = healthy; first writer wins in effect, any value stops */
     uint64_t pad0[7];
+    uint64_t unclean; /* bit a rank of the low 64: left while that peer might still store; own kernels */
+    uint64_t pad4[7];
     uint64_t dead[CCL_MAX_RANKS / 64]; /* bit a rank; own monitor thread only */
     uint32_t waiting;                  /* threads of this rank that sleep or are about to */
     uint32_t pad1[15];
     uint32_t bell; /* futex: bumped by publishers who saw `waiting` */
     uint32_t pad2[15];
+    uint64_t stalled; /* {op:32, peer + 1:32} while a kernel has waited long for that peer, else 0; own kernels */
+    uint64_t pad5[7];
     uint32_t state; /* enum ccl_page_state, written by the owner */
     uint32_t pad3[15];
     struct ccl_k_err err[]; /* one a rank */
@@ -111,7 +117,10 @@ enum {
     CCL_F_FORCE_STAGED = 1, /* never direct */
     CCL_F_FORCE_DIRECT = 2, /* a peer that cannot be stored into directly is an error */
     CCL_F_FENCE = 4,        /* host: publishers fence before they look for sleepers (else sleepers use membarrier) */
-    CCL_F_FLAT = 8          /* the part is one contiguous run of bytes at both ends */
+    CCL_F_FLAT_SRC = 8,     /* the rows of the input are contiguous */
+    CCL_F_FLAT_DST = 16,    /* the rows of each part of the output are contiguous */
+    CCL_F_YIELD = 32,       /* host: give the core away between two polls (ranks outnumber cores) */
+    CCL_F_STREAM = 64       /* host: the data do not fit the caches, store around them */
 };
 
 /* All-gather and barrier: every kernel of the LL and push families. A "part" is what one rank contributes: rows x row_bytes. It is cut
@@ -138,7 +147,6 @@ struct ccl_k_coll_args {
     uint32_t flags;     /* CCL_F_* */
     uint32_t spin;      /* host: polls before sleeping */
     uint32_t part_blocks; /* partitioned: blocks per peer group */
-    uint32_t timeout_s, stall_warn_s; /* 0: none */
     uint32_t div_mul;   /* GPU LL: multiply-high reciprocal of the packets per part */
     struct ccl_k_peer peer[CCL_VALUE_PEERS]; /* by rank; the host backend copies only the first n */
 };

@@ -20,7 +20,7 @@ void ccl_log_set_rank(int rank);
 
 #define CCL_LOG(level, subsys, ...)                                                        \
     do {                                                                                   \
-        if (CCL_UNLIKELY((int)(level) <= ccl_log_level) && ccl_log_enabled(level, subsys)) { \
+        if (CCL_UNLIKELY((int)(level) <= __atomic_load_n(&ccl_log_level, __ATOMIC_RELAXED)) && ccl_log_enabled(level, subsys)) { \
             ccl_log_write(level, subsys, __VA_ARGS__);                                     \
         }                                                                                  \
     } while (0)

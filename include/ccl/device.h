@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Memory accesses for kernels that talk to other ranks: one mapping for AMD (HIP), NVIDIA (CUDA) and the CPU. Addresses are plain
+ * 64-bit numbers, so that one source serves all address spaces; every accessor names its order and its scope:
+ *   system   other devices and the host see it      agent   only this device does
+ * The forms per architecture are argued in docs/kernels.md, section 2. */
+#ifndef CCL_DEVICE_H
+#define CCL_DEVICE_H
+
+#include <stdint.h>
+
+#if defined(__AMDGCN__)
+#define CCL_ON_AMD 1
+#define CCL_DEVICE static __attribute__((device)) inline __attribute__((always_inline))
+/* A call would need a stack (scratch memory), so error paths are inlined too. */
+#define CCL_DEVICE_SLOW CCL_DEVICE
+#define CCL_AS1 __attribute__((address_space(1)))
+#if defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
+#define CCL_ON_CDNA 1
+#endif
+#elif defined(__CUDACC__)
+#define CCL_ON_NVIDIA 1
+#define CCL_DEVICE static __device__ __forceinline__
+#define CCL_DEVICE_SLOW static __device__ __noinline__
+#define CCL_AS1
+#else
+#define CCL_ON_HOST 1
+#define CCL_DEVICE static inline __attribute__((always_inline))
+#define CCL_DEVICE_SLOW static __attribute__((noinline))
+#define CCL_AS1
+#endif
+
+#define CCL_PTR(type, addr) ((CCL_AS1 type *)(addr))
+
+/* 16 bytes that move as one; CCL_LANE(v, i) is its i-th 32-bit word. */
+#if defined(CCL_ON_NVIDIA)
+typedef struct __align__(16) {
+    uint32_t lane[4];
+} ccl_vec16;
+#define CCL_LANE(v, i) ((v).lane[i])
+#else
+typedef uint32_t ccl_vec16 __attribute__((vector_size(16)));
+#define CCL_LANE(v, i) ((v)[i])
+#endif
+
+#if defined(CCL_ON_NVIDIA)
+
+CCL_DEVICE uint64_t ccl_load_relaxed_system_u64(uint64_t addr)
+{
+    uint64_t v;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(addr) : "memory");
+    return v;
+}
+
+CCL_DEVICE uint64_t ccl_load_acquire_system_u64(uint64_t addr)
+{
+    uint64_t v;
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(addr) : "memory");
+    return v;
+}
+
+CCL_DEVICE void ccl_store_relaxed_system_u64(uint64_t addr, uint64_t v)
+{
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(addr), "l"(v) : "memory");
+}
+
+CCL_DEVICE void ccl_store_release_system_u64(uint64_t addr, uint64_t v)
+{
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(addr), "l"(v) : "memory");
+}
+
+CCL_DEVICE uint64_t ccl_load_relaxed_agent_u64(uint64_t addr)
+{
+    uint64_t v;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(addr) : "memory");
+    return v;
+}
+
+CCL_DEVICE void ccl_store_relaxed_agent_u64(uint64_t addr, uint64_t v)
+{
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(addr), "l"(v) : "memory");
+}
+
+CCL_DEVICE uint64_t ccl_add_relaxed_agent_u64(uint64_t addr, uint64_t v)
+{
+    uint64_t old;
+    asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;" : "=l"(old) : "l"(addr), "l"(v) : "memory");
+    return old;
+}
+
+CCL_DEVICE uint64_t ccl_or_relaxed_agent_u64(uint64_t addr, uint64_t v)
+{
+    uint64_t old;
+    asm volatile("atom.relaxed.gpu.global.or.b64 %0, [%1], %2;" : "=l"(old) : "l"(addr), "l"(v) : "memory");
+    return old;
+}
+
+CCL_DEVICE void ccl_fence_release_system(void) { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+CCL_DEVICE void ccl_fence_acquire_system(void) { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+CCL_DEVICE void ccl_fence_sc_system(void) { asm volatile("fence.sc.sys;" ::: "memory"); }
+
+CCL_DEVICE ccl_vec16 ccl_load_packet_system(uint64_t addr) /* two 8-byte packets, each whole */
+{
+    ccl_vec16 v;
+    asm volatile("ld.volatile.global.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.lane[0]), "=r"(v.lane[1]), "=r"(v.lane[2]), "=r"(v.lane[3])
+                 : "l"(addr)
+                 : "memory");
+    return v;
+}
+
+CCL_DEVICE void ccl_store_packet_system(uint64_t addr, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+    asm volatile("st.volatile.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(addr), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+
+CCL_DEVICE uint64_t ccl_clock_ns(void)
+{
+    uint64_t t;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+    return t;
+}
+
+#elif defined(CCL_ON_AMD)
+
+CCL_DEVICE uint64_t ccl_load_relaxed_system_u64(uint64_t addr)
+{
+    return __hip_atomic_load(CCL_PTR(const uint64_t, addr), __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+}
+
+CCL_DEVICE uint64_t ccl_load_acquire_system_u64(uint64_t addr)
+{
+    return __hip_atomic_load(CCL_PTR(const uint64_t, addr), __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
+}
+
+CCL_DEVICE void ccl_store_relaxed_system_u64(uint64_t addr, uint64_t v)
+{
+    __hip_atomic_store(CCL_PTR(uint64_t, addr), v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+}
+
+/* Every store of this wave and, on CDNA, every dirty line of this XCD's L2 is visible to the system afterwards. The explicit wait is not
+ * redundant: compilers drop the one behind buffer_wbl2 when the wave has no access of its own outstanding. */
+CCL_DEVICE void ccl_fence_release_system(void)
+{
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "");
+#if defined(CCL_ON_CDNA)
+    __builtin_amdgcn_s_waitcnt(0x0f70);
+#endif
+}
+
+CCL_DEVICE void ccl_store_release_system_u64(uint64_t addr, uint64_t v)
+{
+    ccl_fence_release_system();
+    ccl_store_relaxed_system_u64(addr, v);
+}
+
+CCL_DEVICE uint64_t ccl_load_relaxed_agent_u64(uint64_t addr)
+{
+    return __hip_atomic_load(CCL_PTR(const uint64_t, addr), __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+
+CCL_DEVICE void ccl_store_relaxed_agent_u64(uint64_t addr, uint64_t v)
+{
+    __hip_atomic_store(CCL_PTR(uint64_t, addr), v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+
+CCL_DEVICE uint64_t ccl_add_relaxed_agent_u64(uint64_t addr, uint64_t v)
+{
+    return __hip_atomic_fetch_add(CCL_PTR(uint64_t, addr), v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+
+CCL_DEVICE uint64_t ccl_or_relaxed_agent_u64(uint64_t addr, uint64_t v)
+{
+    return __hip_atomic_fetch_or(CCL_PTR(uint64_t, addr), v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+
+CCL_DEVICE void ccl_fence_acquire_system(void) { __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, ""); }
+
+CCL_DEVICE void ccl_fence_sc_system(void)
+{
+    __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "");
+#if defined(CCL_ON_CDNA)
+    __builtin_amdgcn_s_waitcnt(0x0f70);
+#endif
+}
+
+CCL_DEVICE ccl_vec16 ccl_load_packet_system(uint64_t addr) /* two 8-byte packets, each whole */
+{
+    union {
+        uint64_t q[2];
+        ccl_vec16 v;
+    } u;
+    u.q[0] = ccl_load_relaxed_system_u64(addr);
+    u.q[1] = ccl_load_relaxed_system_u64(addr + 8);
+    return u.v;
+}
+
+CCL_DEVICE void ccl_store_packet_system(uint64_t addr, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+    ccl_store_relaxed_system_u64(addr, (uint64_t)b << 32 | a);
+    ccl_store_relaxed_system_u64(addr + 8, (uint64_t)d << 32 | c);
+}
+
+CCL_DEVICE uint64_t ccl_clock_ns(void)
+{
+    return __builtin_readsteadycounter() * 10u; /* 100 MHz */
+}
+
+#else /* CPU */
+
+#include <time.h>
+
+CCL_DEVICE uint64_t ccl_load_relaxed_system_u64(uint64_t addr)
+{
+    return __atomic_load_n((const uint64_t *)addr, __ATOMIC_RELAXED);
+}
+
+CCL_DEVICE uint64_t ccl_load_acquire_system_u64(uint64_t addr)
+{
+    return __atomic_load_n((const uint64_t *)addr, __ATOMIC_ACQUIRE);
+}
+
+CCL_DEVICE void ccl_store_relaxed_system_u64(uint64_t addr, uint64_t v)
+{
+    __atomic_store_n((uint64_t *)addr, v, __ATOMIC_RELAXED);
+}
+
+CCL_DEVICE void ccl_store_release_system_u64(uint64_t addr, uint64_t v)
+{
+    __atomic_store_n((uint64_t *)addr, v, __ATOMIC_RELEASE);
+}
+
+CCL_DEVICE uint64_t ccl_load_relaxed_agent_u64(uint64_t addr)
+{
+    return __atomic_load_n((const uint64_t *)addr, __ATOMIC_RELAXED);
+}
+
+CCL_DEVICE void ccl_store_relaxed_agent_u64(uint64_t addr, uint64_t v)
+{
+    __atomic_store_n((uint64_t *)addr, v, __ATOMIC_RELAXED);
+}
+
+CCL_DEVICE uint64_t ccl_add_relaxed_agent_u64(uint64_t addr, uint64_t v)
+{
+    return __atomic_fetch_add((uint64_t *)addr, v, __ATOMIC_RELAXED);
+}
+
+CCL_DEVICE uint64_t ccl_or_relaxed_agent_u64(uint64_t addr, uint64_t v)
+{
+    return __atomic_fetch_or((uint64_t *)addr, v, __ATOMIC_RELAXED);
+}
+
+#if defined(__SANITIZE_THREAD__)
+/* The thread sanitizer knows no fences; a read-modify-write of one word orders at least as much. */
+CCL_DEVICE void ccl_fence_sc_system(void)
+{
+    static uint32_t word;
+    __atomic_fetch_add(&word, 1, __ATOMIC_SEQ_CST);
+}
+CCL_DEVICE void ccl_fence_release_system(void) { ccl_fence_sc_system(); }
+CCL_DEVICE void ccl_fence_acquire_system(void) { ccl_fence_sc_system(); }
+#else
+CCL_DEVICE void ccl_fence_release_system(void) { __atomic_thread_fence(__ATOMIC_RELEASE); }
+CCL_DEVICE void ccl_fence_acquire_system(void) { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
+CCL_DEVICE void ccl_fence_sc_system(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+#endif
+
+CCL_DEVICE uint64_t ccl_clock_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+#endif
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The way out after an error, run by one thread of a block (docs/kernels.md, section "Errors"): tell everybody, revoke, let nobody wait
+ * for us, and leave only when no live peer can still store into this rank's user memory (invariant D). */
+#ifndef CCL_FAIL_H
+#define CCL_FAIL_H
+
+#include "protocol.h"
+
+#define CCL_DRAIN_LIMIT_NS 2000000000u /* then the block leaves unclean, which the host reports */
+#define CCL_DEAD_GRACE_NS 1000000000u  /* kernels of a dead process may run on for a moment (MPS) */
+
+/* Peers whose block of this index stores to us, and to whom this block stores: rotations first..last-1; for a partitioned block just one. */
+struct ccl_channels {
+    uint32_t to_first, to_last;     /* rotations sent to, 0 = self */
+    uint32_t from_first, from_last; /* rotations received from (this rank + d) */
+};
+
+CCL_DEVICE_SLOW void ccl_fill_record(CCL_ARGS a, struct ccl_k_err *e, uint32_t code, uint32_t n, uint32_t reason,
+                                     uint32_t peer)
+{
+    e->op = n;
+    e->rank = (int32_t)a->rank;
+    e->peer = (int32_t)peer;
+    e->reason = reason;
+    e->peer_known = 0;
+    e->mine.word1 = a->desc.word1;
+    e->mine.variant = a->desc.variant;
+    e->mine.blocks = a->desc.blocks;
+    e->mine.tile_m = a->desc.tile_m;
+    e->mine.tile_n = a->desc.tile_n;
+    e->mine.rows = a->desc.rows;
+    e->mine.count = a->desc.count;
+    e->mine.ld = a->desc.ld;
+    (void)code;
+}
+
+/* Step 1: record and abort word in every host page, own first. Only one block of a rank writes the record. */
+CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer)
+{
+    struct ccl_k_priv *priv = (struct ccl_k_priv *)a->priv;
+    struct ccl_k_page *own = (struct ccl_k_page *)a->page;
+    uint64_t known = ccl_load_relaxed_system_u64((uint64_t)&own->abort);
+    uint32_t code, reason;
+    if (ccl_or_relaxed_agent_u64((uint64_t)&priv->err_claimed, 1) & 1) {
+        return;
+    }
+    switch (bad) {
+    case CCL_BAD_MISMATCH: code = 5, reason = CCL_REASON_MISMATCH; break;
+    case CCL_BAD_NO_WINDOW: code = 5, reason = CCL_REASON_NO_WINDOW; break;
+    case CCL_BAD_DEAD: code = 6, reason = CCL_REASON_DEAD; break;
+    default: code = 6, reason = CCL_REASON_LEFT; break;
+    }
+    if (known != 0) {
+        code = (uint32_t)(known & 0xff);
+        reason = CCL_REASON_LEFT;
+    }
+    for (uint32_t d = 0; d < a->n; d++) {
+        struct ccl_k_page *page = (struct ccl_k_page *)ccl_peer_page(a, ccl_rotate(a, d));
+        struct ccl_k_err *e = &page->err[a->rank];
+        ccl_fill_record(a, e, code, n, reason, peer);
+        /* code and op are one 8-byte word; released last, pairs with the acquire of the host that reads the record */
+        ccl_fence_release_system();
+        ccl_store_relaxed_system_u64((uint64_t)e, (uint64_t)n << 32 | code);
+        if (known == 0) {
+            ccl_fence_release_system();
+            ccl_store_relaxed_system_u64((uint64_t)&page->abort, CCL_ABORT_WORD(code, a->rank, n));
+        }
+    }
+    ccl_notify_fence(a);
+    for (uint32_t d = 0; d < a->n; d++) {
+        ccl_notify(a, ccl_rotate(a, d));
+    }
+}
+
+/* Step 2: nobody may start to store into our memory for operation n, and no later launch may take part. */
+CCL_DEVICE_SLOW void ccl_revoke(CCL_ARGS a, uint32_t n)
+{
+    struct ccl_k_priv *priv = (struct ccl_k_priv *)a->priv;
+    ccl_or_relaxed_agent_u64((uint64_t)&priv->stop, 1);
+    ccl_or_relaxed_agent_u64((uint64_t)&priv->op, CCL_OP_STOPPED);
+    for (uint32_t d = 1; d < a->n; d++) {
+        uint64_t line = ccl_advert_addr(a, ccl_peer_ctl(a, ccl_rotate(a, d)), n, a->rank);
+        ccl_store_relaxed_system_u64(line, CCL_TAGGED(n, CCL_SIG_REVOKED));
+    }
+    ccl_fence_revoke_system(a);
+}
+
+/* Step 4, one source: true when its block of this index can no longer store into our memory for operation n. */
+CCL_DEVICE_SLOW uint32_t ccl_drained(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t src, uint64_t waited_ns)
+{
+    uint64_t me = ccl_peer_ctl(a, a->rank);
+    const struct ccl_k_page *page = (const struct ccl_k_page *)a->page;
+    uint64_t w = ccl_load_acquire_system_u64(ccl_full_addr(a, me, block, src));
+    if (CCL_TAG(w) == n && CCL_VALUE(w) >= CCL_STEP_DONE) {
+        return 1;
+    }
+    if (ccl_load_relaxed_system_u64((uint64_t)&page->dead[src / 64]) >> (src % 64) & 1) {
+        return waited_ns > CCL_DEAD_GRACE_NS;
+    }
+    return CCL_TAG(ccl_load_acquire_system_u64(ccl_advert_addr(a, me, n, src))) != n;
+}
+
+/* All of it. advert_out: this rank's adverts of n are at the peers. may_write: peers may store into user memory of this rank directly.
+ * words_out: this block has sent the last word of every channel, so nobody waits for it. */
+CCL_DEVICE_SLOW void ccl_fail(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t bad, uint32_t peer,
+                              struct ccl_channels ch, uint32_t may_write, uint32_t words_out)
+{
+    ccl_raise(a, n, bad, peer);
+    ccl_revoke(a, n);
+    if (!words_out) {
+        ccl_fence_release_system();
+        for (uint32_t d = ch.to_first; d < ch.to_last; d++) {
+            if (d != 0) {
+                ccl_store_relaxed_system_u64(ccl_full_addr(a, ccl_peer_ctl(a, ccl_rotate(a, d)), block, a->rank),
+                                             CCL_TAGGED(n, CCL_STEP_LEFT));
+            }
+        }
+        ccl_notify_fence(a);
+        for (uint32_t d = ch.to_first; d < ch.to_last; d++) {
+            ccl_notify(a, ccl_rotate(a, d));
+        }
+    }
+    if (!may_write) {
+        return;
+    }
+    uint64_t start = ccl_clock_ns();
+    for (uint32_t d = ch.from_first; d < ch.from_last; d++) {
+        uint32_t src = ccl_rotate(a, d);
+        uint64_t waited = 0;
+        while (d != 0 && !ccl_drained(a, n, block, src, waited)) {
+            waited = ccl_clock_ns() - start;
+            if (waited > CCL_DRAIN_LIMIT_NS) {
+                struct ccl_k_page *own = (struct ccl_k_page *)a->page;
+                ccl_or_relaxed_agent_u64((uint64_t)&own->unclean, 1ull << (src % 64));
+                break;
+            }
+            ccl_pause();
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How a kernel is written once for AMD, NVIDIA and the CPU: its declaration, its indices, its block barrier. On the CPU a block is one
+ * thread, a warp is one lane, shared memory is an ordinary variable and the barrier is nothing. Beside include/ccl/device.h (memory
+ * accesses) this is the only platform mapping.
+ *
+ *     CCL_KERNEL(name, struct args) { ... a->field ... }
+ *
+ * a points to the arguments: in the constant address space on AMD (scalar loads), a grid constant on NVIDIA. */
+#ifndef CCL_KERNEL_H
+#define CCL_KERNEL_H
+
+#include "ccl/device.h"
+
+#include "args.h"
+#include "kernel_list.h"
+
+#if defined(CCL_ON_AMD)
+
+#define CCL_CONST __attribute__((address_space(4)))
+#define CCL_MAX_THREADS 512
+#define CCL_UNROLL 1 /* vectors a thread and step of the push loop: loads of a step stay ahead of the stores of the last */
+#define CCL_SHARED static __attribute__((shared))
+#define CCL_WARP 32u /* lanes that act together in control code: right for wave64 and wave32 */
+#define CCL_KERNEL(name, type)                                                                                     \
+    CCL_DEVICE void ccl_body_##name(CCL_CONST const type *a);                                                     \
+    extern "C" __attribute__((global)) __attribute__((amdgpu_flat_work_group_size(1, CCL_MAX_THREADS))) void       \
+        ccl_k_##name(type by_value)                                                                               \
+    {                                                                                                              \
+        (void)by_value;                                                                                            \
+        ccl_body_##name((CCL_CONST const type *)__builtin_amdgcn_kernarg_segment_ptr());                          \
+    }                                                                                                              \
+    CCL_DEVICE void ccl_body_##name(CCL_CONST const type *a)
+
+CCL_DEVICE uint32_t ccl_tid(void) { return __builtin_amdgcn_workitem_id_x(); }
+CCL_DEVICE uint32_t ccl_bid(void) { return __builtin_amdgcn_workgroup_id_x(); }
+/* Code object v5, implicit arguments: dword 0 is the number of blocks, halfword 6 (byte 12) the threads of a block. */
+CCL_DEVICE uint32_t ccl_grid(void) { return *(CCL_CONST const uint32_t *)__builtin_amdgcn_implicitarg_ptr(); }
+CCL_DEVICE uint32_t ccl_threads(void)
+{
+    return *(CCL_CONST const uint16_t *)((CCL_CONST const char *)__builtin_amdgcn_implicitarg_ptr() + 12);
+}
+/* Barrier of the block, with the order a barrier is expected to give to shared and global memory of this block. */
+CCL_DEVICE void ccl_block_sync(void)
+{
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+/* Publish = all threads ccl_block_release_system(), then the lanes that store flags ccl_flag_release_system() and relaxed stores.
+ * Every wave must write back: a fence reaches only the L2 of the XCD its wave runs on. */
+CCL_DEVICE void ccl_block_release_system(void)
+{
+    ccl_fence_release_system();
+    __builtin_amdgcn_s_barrier();
+}
+CCL_DEVICE void ccl_flag_release_system(void) {}
+CCL_DEVICE void ccl_pause(void) { __builtin_amdgcn_s_sleep(1); }
+CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return (uint32_t)(((uint64_t)x * y) >> 32); }
+/* All outstanding loads of this wave have arrived, so that the first wait inside a loop need not drain stores too. */
+CCL_DEVICE void ccl_wait_loads(void)
+{
+#if defined(CCL_ON_CDNA)
+    __builtin_amdgcn_s_waitcnt(0x0f70);
+#endif
+}
+CCL_DEVICE void ccl_sched_fence(void) { __builtin_amdgcn_sched_barrier(0); }
+CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v) { *CCL_PTR(ccl_vec16, addr) = v; }
+CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
+
+#elif defined(CCL_ON_NVIDIA)
+
+#define CCL_CONST
+#define CCL_MAX_THREADS 1024
+#define CCL_UNROLL 4
+#define CCL_SHARED __shared__
+#define CCL_WARP 32u
+#define CCL_KERNEL(name, type)                                                                \
+    CCL_DEVICE void ccl_body_##name(const type *a);                                           \
+    extern "C" __global__ void ccl_k_##name(const __grid_constant__ type args)                \
+    {                                                                                         \
+        ccl_body_##name(&args);                                                               \
+    }                                                                                         \
+    CCL_DEVICE void ccl_body_##name(const type *a)
+
+CCL_DEVICE uint32_t ccl_tid(void) { return threadIdx.x; }
+CCL_DEVICE uint32_t ccl_bid(void) { return blockIdx.x; }
+CCL_DEVICE uint32_t ccl_grid(void) { return gridDim.x; }
+CCL_DEVICE uint32_t ccl_threads(void) { return blockDim.x; }
+CCL_DEVICE void ccl_block_sync(void) { __syncthreads(); }
+/* Publish = all threads ccl_block_release_system(), then the lanes that store flags ccl_flag_release_system() and relaxed stores. One
+ * fence by the flag's lane is enough: it is cumulative over the barrier. */
+CCL_DEVICE void ccl_block_release_system(void) { __syncthreads(); }
+CCL_DEVICE void ccl_flag_release_system(void) { ccl_fence_release_system(); }
+CCL_DEVICE void ccl_pause(void) {}
+CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return __umulhi(x, y); }
+CCL_DEVICE void ccl_wait_loads(void) {}
+CCL_DEVICE void ccl_sched_fence(void) {}
+CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v)
+{
+    asm volatile("st.global.cs.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(addr), "r"(v.lane[0]), "r"(v.lane[1]),
+                 "r"(v.lane[2]), "r"(v.lane[3])
+                 : "memory");
+}
+CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr)
+{
+    ccl_vec16 v;
+    asm volatile("ld.global.cs.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.lane[0]), "=r"(v.lane[1]), "=r"(v.lane[2]), "=r"(v.lane[3])
+                 : "l"(addr));
+    return v;
+}
+
+#else /* CPU */
+
+#include "host.h"
+#include "host_copy.h"
+
+#define CCL_CONST
+#define CCL_SHARED
+#define CCL_WARP 1u
+#define CCL_KERNEL(name, type)                                                                    \
+    CCL_DEVICE void ccl_body_##name(const type *a);                                               \
+    static void ccl_k_##name(const void *args, const struct ccl_host_block *block)                \
+    {                                                                                             \
+        ccl_block = block;                                                                        \
+        ccl_body_##name((const type *)args);                                                      \
+    }                                                                                             \
+    CCL_DEVICE void ccl_body_##name(const type *a)
+
+extern _Thread_local const struct ccl_host_block *ccl_block __attribute__((tls_model("initial-exec")));
+
+CCL_DEVICE uint32_t ccl_tid(void) { return 0; }
+CCL_DEVICE uint32_t ccl_bid(void) { return ccl_block->index; }
+CCL_DEVICE uint32_t ccl_grid(void) { return ccl_block->grid; }
+CCL_DEVICE uint32_t ccl_threads(void) { return 1; }
+CCL_DEVICE void ccl_block_sync(void) {}
+/* Streaming copies end with their own store fence (host_copy.c); all other payload stores are ordered by the release of the flag's fence,
+ * which is nothing on x86. CCL_LITMUS_NO_RELEASE, for tests only, leaves it out: the thread sanitizer must then report a race. */
+CCL_DEVICE void ccl_block_release_system(void) {}
+#if defined(CCL_LITMUS_NO_RELEASE)
+#define ccl_publish_system ccl_store_relaxed_system_u64
+#else
+#define ccl_publish_system ccl_store_release_system_u64
+#endif
+#define CCL_OWN_PART_FIRST 1 /* a single piece's own copy costs time a handshake can hide */
+/* Where a peer that runs LL in operation n shows it: the tag word of its line. */
+#define CCL_ALT_LL(a, me, n, peer) (ccl_ll_addr(a, me, n, peer) + 56)
+#define CCL_LL_BODY "ll_line_body.h"
+#define CCL_PUSH_DIRECT_BODY "push_direct_rows.h"
+CCL_DEVICE void ccl_pause(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+#endif
+
+#if !defined(CCL_ON_HOST)
+#define CCL_OWN_PART_FIRST 0
+#define CCL_ALT_LL(a, me, n, peer) 0 /* an LL rank sends advert words */
+#define CCL_LL_BODY "ll_packet_body.h"
+#define CCL_PUSH_DIRECT_BODY "push_direct_vectors.h"
+/* One flag word, by one lane, after ccl_block_release_system(). */
+CCL_DEVICE void ccl_publish_system(uint64_t addr, uint64_t word)
+{
+    ccl_flag_release_system();
+    ccl_store_relaxed_system_u64(addr, word);
+}
+#endif
+
+/* The arguments of a collective, wherever they lie. */
+#define CCL_ARGS CCL_CONST const struct ccl_k_coll_args *
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * LL: small all-gathers pushed into the peers' two-parity scratch and unpacked there, one hop, no handshake. The body depends on what the
+ * device moves as one unit: packets of 8 bytes on GPUs, cache lines on CPUs (kernel.h names the file). Every reuse of the scratch is safe by E
+ * and the two parities: a rank that is in n has finished n-1, so it has heard from everyone, who had therefore left n-2. */
+#include "fail.h"
+#include "move.h"
+#include "protocol.h"
+
+#include CCL_LL_BODY
+
+#define LL_KERNEL(name, world)                     \
+    CCL_KERNEL(name, struct ccl_k_coll_args)       \
+    {                                              \
+        ccl_ll_body(a, world);                     \
+    }
+
+LL_KERNEL(ll_2, 2)
+LL_KERNEL(ll_3, 3)
+LL_KERNEL(ll_4, 4)
+LL_KERNEL(ll_5, 5)
+LL_KERNEL(ll_6, 6)
+LL_KERNEL(ll_7, 7)
+LL_KERNEL(ll_8, 8)
+LL_KERNEL(ll_n, 0)

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The pieces every collective kernel is made of: operation number, adverts, waits, scrub. Names and invariants (S, A, E, R, Q, D) are
+ * those of docs/kernels.md. Tags are compared for equality, only steps by order. */
+#ifndef CCL_PROTOCOL_H
+#define CCL_PROTOCOL_H
+
+#include "kernel.h"
+
+#define CCL_TAGGED(n, value) ((uint64_t)(n) << 32 | (uint32_t)(value))
+#define CCL_TAG(word) ((uint32_t)((word) >> 32))
+#define CCL_VALUE(word) ((uint32_t)(word))
+
+/* Why a wait ended early; 0 = it did not. */
+enum ccl_bad { CCL_BAD_NONE, CCL_BAD_STOP, CCL_BAD_DEAD, CCL_BAD_LEFT, CCL_BAD_MISMATCH, CCL_BAD_NO_WINDOW };
+
+CCL_DEVICE uint64_t ccl_peer_ctl(CCL_ARGS a, uint32_t rank)
+{
+    return a->n <= CCL_VALUE_PEERS ? a->peer[rank].ctl
+                                   : CCL_PTR(const uint64_t, CCL_PTR(const struct ccl_k_comm, a->comm)->ctl)[rank];
+}
+
+CCL_DEVICE uint64_t ccl_peer_page(CCL_ARGS a, uint32_t rank)
+{
+    return CCL_PTR(const uint64_t, CCL_PTR(const struct ccl_k_comm, a->comm)->page)[rank];
+}
+
+CCL_DEVICE uint32_t ccl_rotate(CCL_ARGS a, uint32_t d)
+{
+    uint32_t r = a->rank + d;
+    return r >= a->n ? r - a->n : r;
+}
+
+/* Line of 8 words that src's advert for operation n takes at the rank whose control memory starts at ctl. */
+CCL_DEVICE uint64_t ccl_advert_addr(CCL_ARGS a, uint64_t ctl, uint32_t n, uint32_t src)
+{
+    return ctl + a->lay.adv + ((uint64_t)(n & 1) * a->n + src) * 64;
+}
+
+CCL_DEVICE uint64_t ccl_full_addr(CCL_ARGS a, uint64_t ctl, uint32_t block, uint32_t src)
+{
+    return ctl + a->lay.full + ((uint64_t)block * a->n + src) * a->lay.flag_stride;
+}
+
+CCL_DEVICE uint64_t ccl_credit_addr(CCL_ARGS a, uint64_t ctl, uint32_t block, uint32_t src)
+{
+    return ctl + a->lay.credit + ((uint64_t)block * a->n + src) * a->lay.flag_stride;
+}
+
+CCL_DEVICE uint64_t ccl_ll_addr(CCL_ARGS a, uint64_t ctl, uint32_t n, uint32_t src)
+{
+    return ctl + a->lay.ll + ((uint64_t)(n & 1) * a->n + src) * CCL_LL_SRC_BYTES;
+}
+
+/* ---- waiting ---- */
+
+#if defined(CCL_ON_HOST)
+
+/* kernels/host_wait.c: sleeps until the word may have changed; returns enum ccl_bad. */
+uint32_t ccl_host_wait(const struct ccl_k_coll_args *a, uint64_t addr, uint32_t tag, uint32_t want, uint32_t peer,
+                       uint64_t alt);
+/* Full memory fence on every running thread of every process that uses the library. */
+void ccl_host_membarrier(void);
+/* Wake rank's sleepers after words were stored for it. */
+void ccl_host_wake(uint64_t page);
+
+/* Wait until the word has tag and at least the step want, with acquire. alt: a second word of the same peer that shows, by carrying
+ * tag, that the peer called something else; 0 = none. Returns the word; *bad as above. */
+CCL_DEVICE uint64_t ccl_wait_word(CCL_ARGS a, uint64_t addr, uint32_t tag, uint32_t want, uint32_t peer, uint64_t alt,
+                                  uint32_t *bad)
+{
+    uint64_t w = ccl_load_acquire_system_u64(addr);
+    if (__builtin_expect(CCL_TAG(w) != tag || CCL_VALUE(w) < want, 0)) {
+        *bad = ccl_host_wait(a, addr, tag, want, peer, alt);
+        w = ccl_load_acquire_system_u64(addr);
+    }
+    return w;
+}
+
+/* After all words of a step have been stored: wake those peers that sleep. Dekker with the sleeper's `waiting`, then its look at the
+ * word: either both sides fence (CCL_F_FENCE), or the sleeper forces the fence upon us with membarrier. */
+CCL_DEVICE void ccl_notify_fence(CCL_ARGS a)
+{
+    if (a->flags & CCL_F_FENCE) {
+        ccl_fence_sc_system();
+    } else {
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    }
+}
+
+CCL_DEVICE void ccl_notify(CCL_ARGS a, uint32_t rank)
+{
+    struct ccl_k_page *page = (struct ccl_k_page *)ccl_peer_page(a, rank);
+    if (__builtin_expect(__atomic_load_n(&page->waiting, __ATOMIC_RELAXED) != 0, 0)) {
+        ccl_host_wake((uint64_t)page);
+    }
+}
+
+#else
+
+/* Every 64 polls a device word, every 1024 one lane a warp looks at the host page: reads of it cost 0.5 to 1 us and serialise. */
+CCL_DEVICE_SLOW uint32_t ccl_slow_poll(uint64_t priv, uint64_t page, uint64_t addr, uint32_t tag, uint32_t want,
+                                       uint32_t peer, uint32_t polls)
+{
+    uint64_t stop = (uint64_t)&((struct ccl_k_priv *)priv)->stop;
+    if ((uint32_t)ccl_load_relaxed_agent_u64(stop)) {
+        return CCL_BAD_STOP;
+    }
+    if ((polls & 1023) == 0) {
+        const struct ccl_k_page *p = (const struct ccl_k_page *)page;
+        if (ccl_load_relaxed_system_u64((uint64_t)&p->abort)) {
+            ccl_or_relaxed_agent_u64(stop, 1);
+            return CCL_BAD_STOP;
+        }
+        if (ccl_load_relaxed_system_u64((uint64_t)&p->dead[peer / 64]) >> (peer % 64) & 1) {
+            uint64_t w = ccl_load_acquire_system_u64(addr); /* it may have stored before it died */
+            return CCL_TAG(w) == tag && CCL_VALUE(w) >= want ? CCL_BAD_NONE : CCL_BAD_DEAD;
+        }
+    }
+    return CCL_BAD_NONE;
+}
+
+CCL_DEVICE uint64_t ccl_wait_word(CCL_ARGS a, uint64_t addr, uint32_t tag, uint32_t want, uint32_t peer, uint64_t alt,
+                                  uint32_t *bad)
+{
+    uint64_t w = ccl_load_acquire_system_u64(addr);
+    (void)alt;
+    for (uint32_t polls = 1; CCL_TAG(w) != tag || CCL_VALUE(w) < want; polls++) {
+        ccl_pause();
+        if ((polls & 63) == 0 && (*bad = ccl_slow_poll(a->priv, a->page, addr, tag, want, peer, polls)) != 0) {
+            break;
+        }
+        w = ccl_load_acquire_system_u64(addr);
+    }
+    return w;
+}
+
+CCL_DEVICE void ccl_notify_fence(CCL_ARGS a) { (void)a; }
+CCL_DEVICE void ccl_notify(CCL_ARGS a, uint32_t rank) { (void)a, (void)rank; }
+
+#endif
+
+/* The two fences of the drain argument (D): a rank's adverts, then its look at a peer's advert; a failing rank's revocation, then its look at
+ * that peer's advert. One of the two must see the other. On the CPU the fast side can do without, because the failing side forces a full
+ * fence on every running thread (membarrier). */
+CCL_DEVICE void ccl_fence_advert_system(CCL_ARGS a)
+{
+#if defined(CCL_ON_HOST)
+    ccl_notify_fence(a);
+#else
+    (void)a;
+    ccl_fence_sc_system();
+#endif
+}
+
+CCL_DEVICE void ccl_fence_revoke_system(CCL_ARGS a)
+{
+#if defined(CCL_ON_HOST)
+    if (!(a->flags & CCL_F_FENCE)) {
+        ccl_host_membarrier();
+    }
+#endif
+    (void)a;
+    ccl_fence_sc_system();
+}
+
+/* ---- operation number ---- */
+
+/* One thread a block: draw this block's place in the launch. Returns {n:32, stopped:1, position:31}; the last block in bumps the number, so
+ * that all blocks of a launch hold the same n and nothing is left to do at exit (S). */
+CCL_DEVICE uint64_t ccl_enter(CCL_ARGS a)
+{
+    uint64_t op_addr = (uint64_t) & ((struct ccl_k_priv *)a->priv)->op;
+    uint32_t grid = ccl_grid();
+    uint64_t old;
+    if (grid == 1) {
+        old = ccl_load_relaxed_agent_u64(op_addr);
+        if (!(old & CCL_OP_STOPPED)) {
+            ccl_store_relaxed_agent_u64(op_addr, old + (1ull << 32));
+        }
+    } else {
+        old = ccl_add_relaxed_agent_u64(op_addr, 1);
+        if ((uint32_t)old == grid - 1) {
+            ccl_add_relaxed_agent_u64(op_addr, (1ull << 32) - grid);
+        }
+    }
+    return old;
+}
+
+/* ---- adverts ---- */
+
+CCL_DEVICE uint32_t ccl_advert_value(CCL_ARGS a, uint32_t w)
+{
+    switch (w) {
+    case 0: return a->sig;
+    case 1: return a->desc.word1;
+    case 2:
+    case 4: return (uint32_t)a->part_bytes;
+    case 3:
+    case 5: return (uint32_t)(a->part_bytes >> 32);
+    case 6: return (uint32_t)a->where;
+    default: return (uint32_t)(a->where >> 32);
+    }
+}
+
+/* Lanes lane, lane + lanes, ... store `words` words of the advert at every peer. Each word carries the tag, so no order is needed. */
+CCL_DEVICE void ccl_advert_send(CCL_ARGS a, uint32_t n, uint32_t words, uint32_t lane, uint32_t lanes)
+{
+    for (uint32_t i = lane; i < (a->n - 1) * words; i += lanes) {
+        uint32_t d = 1 + i / words, w = i % words;
+        uint64_t line = ccl_advert_addr(a, ccl_peer_ctl(a, ccl_rotate(a, d)), n, a->rank);
+        ccl_store_relaxed_system_u64(line + 8 * w, CCL_TAGGED(n, ccl_advert_value(a, w)));
+    }
+}
+
+/* Wait for peer's advert n and compare it with mine; *where gets its words 6 and 7. Word 0 is judged first: an LL advert has no words 2 to 7. */
+CCL_DEVICE uint32_t ccl_advert_wait(CCL_ARGS a, uint32_t n, uint32_t peer, uint32_t words, uint64_t alt, uint64_t *where)
+{
+    uint32_t bad = CCL_BAD_NONE;
+    uint64_t line = ccl_advert_addr(a, ccl_peer_ctl(a, a->rank), n, peer);
+    uint64_t w = ccl_wait_word(a, line, n, 0, peer, alt, &bad);
+    if (bad) {
+        return bad;
+    }
+    if (CCL_VALUE(w) != a->sig) {
+        return CCL_VALUE(w) == CCL_SIG_REVOKED ? CCL_BAD_LEFT : CCL_BAD_MISMATCH;
+    }
+    uint64_t got = 0;
+    for (uint32_t i = 2; i < words; i++) {
+        w = ccl_wait_word(a, line + 8 * i, n, 0, peer, 0, &bad);
+        if (bad) {
+            return bad;
+        }
+        if (i < 6 && CCL_VALUE(w) != ccl_advert_value(a, i)) {
+            return CCL_BAD_MISMATCH;
+        }
+        got = got >> 32 | (uint64_t)CCL_VALUE(w) << 32;
+    }
+    *where = got;
+    return CCL_BAD_NONE;
+}
+
+/* ---- scrub ---- */
+
+/* Every word that operation n does not use gets a recent tag now and then, so that none keeps an old one until the 32-bit tag comes
+ * round again. One LL line (ll: this operation uses them, so none) and one flag word an operation; rows below used_rows are in use. */
+CCL_DEVICE void ccl_scrub(CCL_ARGS a, uint32_t n, int ll, uint32_t used_rows)
+{
+    uint64_t me = ccl_peer_ctl(a, a->rank);
+    if (!ll) {
+#if defined(CCL_ON_HOST)
+        /* One tag word a source and parity: the data behind it never count as tags. Tag n-2 and not n, because tag n there means
+         * "the peer runs LL in operation n" to whoever waits for its advert. */
+        ccl_store_relaxed_system_u64(ccl_ll_addr(a, me, n, (n >> 1) % a->n) + 56, CCL_TAGGED(n - 2, 0));
+#else
+        uint64_t lines = (uint64_t)a->n * (CCL_LL_SRC_BYTES / 64);
+        uint64_t line = ccl_ll_addr(a, me, n, 0) + (n >> 1) % lines * 64;
+        for (uint32_t i = 0; i < 8; i++) {
+            ccl_store_relaxed_system_u64(line + 8 * i, CCL_TAGGED(n, 0));
+        }
+#endif
+    }
+    uint32_t words = a->lay.blocks * a->n, x = n % (2 * words), block = x % words / a->n;
+    if (block >= used_rows) {
+        ccl_store_relaxed_system_u64(x < words ? ccl_full_addr(a, me, block, x % a->n)
+                                               : ccl_credit_addr(a, me, block, x % a->n),
+                                     CCL_TAGGED(n, 0));
+    }
+}
+
+#endif

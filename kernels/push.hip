@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Push: medium and large all-gathers (and the barrier). Block b of a rank stores its pieces of the rank's part to every peer: straight into the
+ * peer's receive buffer where the peer's advert names a window this launch has a base for, else through a ring in scratch which the peer's block b
+ * drains. Nothing is stored for operation n before the peer's advert n has been read and compared (A).
+ * Bytes moved per rank: direct reads S, writes n S; staged writes S (shared ring) or (n-1) S (pair rings) more and reads (n-1) S. */
+#include "fail.h"
+#include "move.h"
+#include "protocol.h"
+
+#include CCL_PUSH_DIRECT_BODY
+#include "push_body.h"
+
+#define PUSH_KERNEL(name, world)                                                  \
+    CCL_KERNEL(name, struct ccl_k_coll_args)                                      \
+    {                                                                             \
+        CCL_SHARED struct push_shared sh;                                         \
+        CCL_SHARED uint64_t base[(world) != 0 ? (world) : CCL_MAX_RANKS];         \
+        push_all(a, world, &sh, base);                                            \
+    }
+
+PUSH_KERNEL(push_2, 2)
+PUSH_KERNEL(push_3, 3)
+PUSH_KERNEL(push_4, 4)
+PUSH_KERNEL(push_5, 5)
+PUSH_KERNEL(push_6, 6)
+PUSH_KERNEL(push_7, 7)
+PUSH_KERNEL(push_8, 8)
+PUSH_KERNEL(push_n, 0)
+
+CCL_KERNEL(push_part, struct ccl_k_coll_args)
+{
+    CCL_SHARED struct push_shared sh;
+    CCL_SHARED uint64_t base[CCL_MAX_RANKS];
+    push_partitioned(a, &sh, base);
+}
+
+CCL_KERNEL(barrier, struct ccl_k_coll_args)
+{
+    CCL_SHARED struct push_shared sh;
+    push_barrier(a, &sh);
+}
