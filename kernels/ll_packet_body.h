@@ -34,6 +34,12 @@ CCL_DEVICE void ll_store8(CCL_ARGS a, uint64_t part, uint64_t off, uint64_t v)
     }
 }
 
+/* Which rotation pair p belongs to. The reciprocal is exact while p < 2^32 / pairs, which holds for the compiled-in worlds. */
+CCL_DEVICE uint32_t ll_rotation(CCL_ARGS a, uint32_t world, uint32_t p, uint32_t pairs)
+{
+    return world == 0 ? p / pairs : a->div_mul ? ccl_mul_hi(p, a->div_mul) : p;
+}
+
 /* The last warp: adverts out, scrub, adverts in. Words 0 and 1 only: parts are equal and nobody stores into user memory. */
 CCL_DEVICE void ll_helper(CCL_ARGS a, uint32_t n, uint32_t lane)
 {
@@ -74,7 +80,7 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
         return;
     }
     for (uint32_t p = first; p < total; p += stride) {
-        uint32_t d = ccl_mul_hi(p, a->div_mul), i = p - d * pairs, rank = ccl_rotate(a, d);
+        uint32_t d = ll_rotation(a, world, p, pairs), i = p - d * pairs, rank = ccl_rotate(a, d);
         uint64_t v = ll_load8(a, (uint64_t)i * 8);
         if (d == 0) {
             ll_store8(a, a->dst + a->rank * a->dst_part, (uint64_t)i * 8, v);
@@ -90,7 +96,7 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
         uint32_t all;
 #pragma unroll
         for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
-            uint32_t p = p0 + u * stride, d = ccl_mul_hi(p, a->div_mul), i = p - d * pairs;
+            uint32_t p = p0 + u * stride, d = ll_rotation(a, world, p, pairs), i = p - d * pairs;
             from[u] = p < total ? ccl_ll_addr(a, me, n, ccl_rotate(a, d)) + (uint64_t)i * 16 : 0;
         }
         do {
@@ -114,7 +120,7 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
         } while (!all);
 #pragma unroll
         for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
-            uint32_t p = p0 + u * stride, d = ccl_mul_hi(p, a->div_mul), i = p - d * pairs;
+            uint32_t p = p0 + u * stride, d = ll_rotation(a, world, p, pairs), i = p - d * pairs;
             if (from[u]) {
                 ll_store8(a, a->dst + ccl_rotate(a, d) * a->dst_part, (uint64_t)i * 8, (uint64_t)CCL_LANE(v[u], 2) << 32 | CCL_LANE(v[u], 0));
             }

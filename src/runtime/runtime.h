@@ -26,6 +26,7 @@ struct ccl_device_props {
     int max_blocks;       /* most blocks of a collective that run at once on the whole device */
     uint32_t flag_stride; /* bytes between two flag words written by different ranks */
     bool is_host;         /* kernels are C functions, one thread a block */
+    bool forced_fence;    /* a waiting rank can force a memory fence on all publishers (membarrier), so they need none of their own */
 };
 
 struct ccl_pointer_attr {
@@ -72,6 +73,8 @@ struct ccl_runtime_ops {
     /* Map host memory of this process (a shared memfd mapping) for the current device; *dev is the kernel-side address. */
     cclResult_t (*host_register)(void *ptr, size_t bytes, void **dev);
     cclResult_t (*host_unregister)(void *ptr);
+    /* Kernels may sleep until something in a host page changes (struct ccl_k_page, its address here): wake them after changing it. */
+    void (*host_wake)(void *page);
     /* Never fails for a pointer: unknown memory is device -1, base NULL, not exportable. */
     cclResult_t (*pointer_query)(const void *ptr, struct ccl_pointer_attr *attr);
     /* base from pointer_query. *handle's fd is owned by the caller. cclInvalidUsage: not exportable. */

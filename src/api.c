@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The public functions: argument checks, then on to comm, coll or heap. Each check names the argument and its value. A failing call inside a
+ * group is remembered for cclGroupEnd. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/coll.h"
+#include "comm/comm.h"
+#include "comm/group.h"
+#include "util/log.h"
+
+#define NOTE(call) return ccl_group_note(call)
+
+static const char *const result_texts[cclNumResults] = {
+    "no error",
+    "a call of the GPU runtime failed (run with CCL_DEBUG=WARN for details)",
+    "a system call failed, memory ran out or a deadline passed (run with CCL_DEBUG=WARN for details)",
+    "internal error of libccl",
+    "invalid argument (run with CCL_DEBUG=WARN for details)",
+    "invalid usage (run with CCL_DEBUG=WARN for details)",
+    "a remote process died or aborted",
+    "operation in progress",
+};
+
+/* ---- library ---- */
+
+cclResult_t cclGetVersion(int *version)
+{
+    CCL_CHECK(version != NULL, cclInvalidArgument, CCL_INIT, "cclGetVersion: version is NULL");
+    *version = CCL_VERSION;
+    return cclSuccess;
+}
+
+const char *cclGetErrorString(cclResult_t result)
+{
+    return (unsigned)result < cclNumResults ? result_texts[result] : "unknown result code";
+}
+
+const char *cclGetLastError(cclComm_t comm)
+{
+    (void)comm;
+    return ccl_error_last();
+}
+
+/* ---- communicators ---- */
+
+static cclResult_t check_comm(cclComm_t comm, const char *func)
+{
+    CCL_CHECK(comm != NULL, cclInvalidArgument, CCL_INIT, "%s: comm is NULL", func);
+    CCL_CHECK(comm->magic == CCL_COMM_MAGIC, cclInvalidArgument, CCL_INIT, "%s: comm %p is no communicator", func,
+              (void *)comm);
+    return cclSuccess;
+}
+
+static cclResult_t check_open(cclComm_t comm, const char *func)
+{
+    CCL_TRY(check_comm(comm, func));
+    CCL_CHECK(!comm->finalized, cclInvalidUsage, CCL_INIT, "%s: the communicator is finalized", func);
+    return cclSuccess;
+}
+
+static cclResult_t check_ptr(const void *ptr, const char *func, const char *name)
+{
+    CCL_CHECK(ptr != NULL, cclInvalidArgument, CCL_INIT, "%s: %s is NULL", func, name);
+    return cclSuccess;
+}
+
+static cclResult_t check_range(int value, int min, int max, const char *name)
+{
+    CCL_CHECK(value == CCL_UNSET || (value >= min && value <= max), cclInvalidArgument, CCL_INIT,
+              "config: %s is %d, not %d to %d", name, value, min, max);
+    return cclSuccess;
+}
+
+/* Fields the caller's header does not know keep their default. */
+static cclResult_t read_config(const cclConfig_t *user, cclConfig_t *out)
+{
+    const cclConfig_t dflt = CCL_CONFIG_INITIALIZER;
+    CCL_CHECK(user->magic == CCL_STRUCT_MAGIC && user->size >= offsetof(cclConfig_t, timeout_ms), cclInvalidArgument,
+              CCL_INIT, "config: magic %#x size %zu, was it initialised with CCL_CONFIG_INITIALIZER?", user->magic, user->size);
+    *out = dflt;
+    memcpy(out, user, ccl_min_size(user->size, sizeof(*out)));
+    CCL_TRY(check_range(out->timeout_ms, 1, 86400000, "timeout_ms"));
+    CCL_TRY(check_range(out->max_blocks, 1, CCL_MAX_BLOCKS, "max_blocks"));
+    CCL_TRY(check_range(out->variant, cclVariantAuto, cclVariantCopy, "variant"));
+    return check_range(out->heap_chunk_mb, 1, 1048576, "heap_chunk_mb");
+}
+
+static cclResult_t read_call_config(const cclCallConfig_t *user, cclCallConfig_t *out)
+{
+    const cclCallConfig_t dflt = CCL_CALL_CONFIG_INITIALIZER;
+    CCL_CHECK(user->magic == CCL_STRUCT_MAGIC && user->size >= offsetof(cclCallConfig_t, comm_sms), cclInvalidArgument,
+              CCL_COLL, "config: magic %#x size %zu, was it initialised with CCL_CALL_CONFIG_INITIALIZER?", user->magic,
+              user->size);
+    *out = dflt;
+    memcpy(out, user, ccl_min_size(user->size, sizeof(*out)));
+    out->size = sizeof(*out);
+    out->version = CCL_VERSION;
+    return cclSuccess;
+}
+
+cclResult_t cclGetUniqueId(cclUniqueId *id)
+{
+    CCL_TRY(check_ptr(id, "cclGetUniqueId", "id"));
+    return ccl_bootstrap_get_id(id);
+}
+
+struct init_job {
+    cclComm_t *comm;
+    cclUniqueId id;
+    int n, rank;
+    bool has_config;
+    cclConfig_t config;
+};
+
+static cclResult_t run_init(void *arg, struct cclStream *stream)
+{
+    struct init_job *j = arg;
+    (void)stream;
+    return ccl_comm_create(&j->id, j->n, j->rank, j->has_config ? &j->config : NULL, j->comm);
+}
+
+static cclResult_t init_rank(cclComm_t *comm, int nranks, const cclUniqueId *id, int rank, const cclConfig_t *config)
+{
+    struct init_job j = {.comm = comm, .id = *id, .n = nranks, .rank = rank, .has_config = config != NULL};
+    CCL_TRY(check_ptr(comm, "cclCommInitRank", "comm"));
+    *comm = NULL;
+    CCL_CHECK(nranks >= 1 && nranks <= CCL_MAX_RANKS, cclInvalidArgument, CCL_INIT, "cclCommInitRank: nranks is %d, not 1 to %d",
+              nranks, CCL_MAX_RANKS);
+    CCL_CHECK(rank >= 0 && rank < nranks, cclInvalidArgument, CCL_INIT, "cclCommInitRank: rank is %d, not 0 to %d", rank,
+              nranks - 1);
+    if (config != NULL) {
+        CCL_TRY(read_config(config, &j.config));
+    }
+    const struct ccl_runtime_ops *rt;
+    CCL_TRY(ccl_runtime_get(&rt));
+    return ccl_group_submit(CCL_JOB_SETUP, run_init, &j, sizeof(j), NULL, NULL);
+}
+
+cclResult_t cclCommInitRank(cclComm_t *comm, int nranks, cclUniqueId id, int rank)
+{
+    NOTE(init_rank(comm, nranks, &id, rank, NULL));
+}
+
+cclResult_t cclCommInitRankConfig(cclComm_t *comm, int nranks, cclUniqueId id, int rank, cclConfig_t *config)
+{
+    NOTE(init_rank(comm, nranks, &id, rank, config));
+}
+
+static cclResult_t init_all(cclComm_t *comms, int ndev, const int *devlist)
+{
+    const struct ccl_runtime_ops *rt;
+    int devices, current;
+    cclUniqueId id;
+    CCL_TRY(check_ptr(comms, "cclCommInitAll", "comms"));
+    CCL_CHECK(ndev >= 1 && ndev <= CCL_MAX_RANKS, cclInvalidArgument, CCL_INIT, "cclCommInitAll: ndev is %d, not 1 to %d", ndev,
+              CCL_MAX_RANKS);
+    CCL_TRY(ccl_runtime_get(&rt));
+    CCL_TRY(rt->device_count(&devices));
+    for (int i = 0; i < ndev; i++) {
+        comms[i] = NULL;
+        CCL_CHECK(devlist == NULL || (devlist[i] >= 0 && devlist[i] < devices), cclInvalidArgument, CCL_INIT,
+                  "cclCommInitAll: devlist[%d] is %d, not 0 to %d", i, devlist[i], devices - 1);
+    }
+    CCL_TRY(rt->device_get(&current));
+    CCL_TRY(ccl_bootstrap_get_id(&id));
+    CCL_TRY(ccl_group_start());
+    cclResult_t rc = cclSuccess;
+    for (int i = 0; i < ndev && rc == cclSuccess; i++) {
+        rc = rt->device_set(devlist != NULL ? devlist[i] : i % devices);
+        rc = ccl_group_note(rc != cclSuccess ? rc : init_rank(&comms[i], ndev, &id, i, NULL));
+    }
+    cclResult_t restored = rt->device_set(current);
+    rc = ccl_group_end();
+    return rc != cclSuccess ? rc : restored;
+}
+
+cclResult_t cclCommInitAll(cclComm_t *comms, int ndev, const int *devlist)
+{
+    cclResult_t rc = init_all(comms, ndev, devlist);
+    for (int i = 0; rc != cclSuccess && comms != NULL && i < ndev && i < CCL_MAX_RANKS; i++) {
+        ccl_comm_destroy(comms[i], false);
+        comms[i] = NULL;
+    }
+    NOTE(rc);
+}
+
+struct split_job {
+    cclComm_t parent, *out;
+    int color, key;
+    bool has_config;
+    cclConfig_t config;
+};
+
+static cclResult_t run_split(void *arg, struct cclStream *stream)
+{
+    struct split_job *j = arg;
+    (void)stream;
+    return ccl_comm_split(j->parent, j->color, j->key, j->has_config ? &j->config : NULL, j->out);
+}
+
+static cclResult_t comm_split(cclComm_t comm, int color, int key, cclComm_t *newcomm, const cclConfig_t *config)
+{
+    struct split_job j = {.parent = comm, .out = newcomm, .color = color, .key = key, .has_config = config != NULL};
+    CCL_TRY(check_open(comm, "cclCommSplit"));
+    CCL_TRY(check_ptr(newcomm, "cclCommSplit", "newcomm"));
+    *newcomm = NULL;
+    CCL_CHECK(color >= 0 || color == CCL_SPLIT_NOCOLOR, cclInvalidArgument, CCL_INIT,
+              "cclCommSplit: color is %d, neither positive nor CCL_SPLIT_NOCOLOR", color);
+    if (config != NULL) {
+        CCL_TRY(read_config(config, &j.config));
+    }
+    return ccl_group_submit(CCL_JOB_SETUP, run_split, &j, sizeof(j), comm, NULL);
+}
+
+cclResult_t cclCommSplit(cclComm_t comm, int color, int key, cclComm_t *newcomm, cclConfig_t *config)
+{
+    NOTE(comm_split(comm, color, key, newcomm, config));
+}
+
+cclResult_t cclCommFinalize(cclComm_t comm)
+{
+    if (comm == NULL) {
+        return cclSuccess;
+    }
+    CCL_TRY(check_comm(comm, "cclCommFinalize"));
+    CCL_CHECK(!comm->finalized, cclInvalidArgument, CCL_INIT, "cclCommFinalize: already finalized");
+    CCL_TRY(ccl_comm_wait_idle(comm));
+    comm->finalized = true;
+    return cclSuccess;
+}
+
+cclResult_t cclCommDestroy(cclComm_t comm)
+{
+    if (comm == NULL) {
+        return cclSuccess;
+    }
+    CCL_CHECK(ccl_comm_valid(comm), cclInvalidArgument, CCL_INIT, "cclCommDestroy: %p is no live communicator",
+              (void *)comm);
+    cclResult_t rc = ccl_comm_wait_idle(comm);
+    ccl_comm_destroy(comm, __atomic_load_n(&comm->page->abort, __ATOMIC_ACQUIRE) != 0);
+    return rc;
+}
+
+cclResult_t cclCommAbort(cclComm_t comm)
+{
+    if (comm == NULL) {
+        return cclSuccess;
+    }
+    CCL_CHECK(ccl_comm_valid(comm), cclInvalidArgument, CCL_INIT, "cclCommAbort: %p is no live communicator", (void *)comm);
+    return ccl_comm_abort(comm);
+}
+
+cclResult_t cclCommGetAsyncError(cclComm_t comm, cclResult_t *async_error)
+{
+    CCL_TRY(check_comm(comm, "cclCommGetAsyncError"));
+    CCL_TRY(check_ptr(async_error, "cclCommGetAsyncError", "async_error"));
+    *async_error = ccl_comm_async_error(comm);
+    return cclSuccess;
+}
+
+static cclResult_t comm_int(cclComm_t comm, const char *func, const char *name, int value, int *out)
+{
+    CCL_TRY(check_ptr(out, func, name));
+    (void)comm;
+    *out = value;
+    return cclSuccess;
+}
+
+cclResult_t cclCommCount(const cclComm_t comm, int *count)
+{
+    CCL_TRY(check_comm(comm, "cclCommCount"));
+    return comm_int(comm, "cclCommCount", "count", comm->n, count);
+}
+
+cclResult_t cclCommUserRank(const cclComm_t comm, int *rank)
+{
+    CCL_TRY(check_comm(comm, "cclCommUserRank"));
+    return comm_int(comm, "cclCommUserRank", "rank", comm->rank, rank);
+}
+
+cclResult_t cclCommDevice(const cclComm_t comm, int *device)
+{
+    CCL_TRY(check_comm(comm, "cclCommDevice"));
+    return comm_int(comm, "cclCommDevice", "device", comm->device, device);
+}
+
+cclResult_t cclGroupStart(void)
+{
+    return ccl_group_start();
+}
+
+cclResult_t cclGroupEnd(void)
+{
+    return ccl_group_end();
+}
+
+/* ---- memory ---- */
+
+struct heap_job {
+    cclComm_t comm;
+    void **out;
+    void *ptr;
+    size_t bytes;
+};
+
+static cclResult_t run_alloc(void *arg, struct cclStream *stream)
+{
+    struct heap_job *j = arg;
+    (void)stream;
+    return ccl_heap_alloc(j->comm->heap, j->bytes, j->out);
+}
+
+static cclResult_t run_free(void *arg, struct cclStream *stream)
+{
+    struct heap_job *j = arg;
+    (void)stream;
+    CCL_TRY(ccl_comm_wait_idle(j->comm));
+    return ccl_heap_free(j->comm->heap, j->ptr);
+}
+
+static cclResult_t mem_alloc(cclComm_t comm, void **ptr, size_t bytes)
+{
+    struct heap_job j = {.comm = comm, .out = ptr, .bytes = bytes};
+    CCL_TRY(check_open(comm, "cclMemAlloc"));
+    CCL_TRY(check_ptr(ptr, "cclMemAlloc", "ptr"));
+    CCL_CHECK(bytes > 0, cclInvalidArgument, CCL_HEAP, "cclMemAlloc: bytes is 0");
+    return ccl_group_submit(CCL_JOB_SETUP, run_alloc, &j, sizeof(j), comm, NULL);
+}
+
+cclResult_t cclMemAlloc(cclComm_t comm, void **ptr, size_t bytes)
+{
+    NOTE(mem_alloc(comm, ptr, bytes));
+}
+
+static cclResult_t mem_free(cclComm_t comm, void *ptr)
+{
+    struct heap_job j = {.comm = comm, .ptr = ptr};
+    CCL_TRY(check_comm(comm, "cclMemFree"));
+    return ptr == NULL ? cclSuccess : ccl_group_submit(CCL_JOB_SETUP, run_free, &j, sizeof(j), comm, NULL);
+}
+
+cclResult_t cclMemFree(cclComm_t comm, void *ptr)
+{
+    NOTE(mem_free(comm, ptr));
+}
+
+cclResult_t cclCommRegister(cclComm_t comm, void *buff, size_t bytes, void **handle)
+{
+    CCL_TRY(check_open(comm, "cclCommRegister"));
+    CCL_TRY(check_ptr(buff, "cclCommRegister", "buff"));
+    CCL_TRY(check_ptr(handle, "cclCommRegister", "handle"));
+    CCL_CHECK(bytes > 0, cclInvalidArgument, CCL_HEAP, "cclCommRegister: bytes is 0");
+    return ccl_heap_register(comm->heap, buff, bytes, handle);
+}
+
+cclResult_t cclCommDeregister(cclComm_t comm, void *handle)
+{
+    CCL_TRY(check_comm(comm, "cclCommDeregister"));
+    return handle == NULL ? cclSuccess : ccl_heap_deregister(comm->heap, handle);
+}
+
+cclResult_t cclPointerInfo(cclComm_t comm, const void *ptr, cclPointerInfo_t *info)
+{
+    CCL_TRY(check_comm(comm, "cclPointerInfo"));
+    CCL_TRY(check_ptr(ptr, "cclPointerInfo", "ptr"));
+    CCL_TRY(check_ptr(info, "cclPointerInfo", "info"));
+    ccl_heap_pointer_info(comm->heap, ptr, info);
+    return cclSuccess;
+}
+
+/* ---- collectives ---- */
+
+struct coll_job {
+    cclComm_t comm;
+    struct ccl_coll_call call;
+};
+
+static cclResult_t run_all_gather(void *arg, struct cclStream *stream)
+{
+    struct coll_job *j = arg;
+    return ccl_coll_all_gather(j->comm, &j->call, stream);
+}
+
+static cclResult_t run_barrier(void *arg, struct cclStream *stream)
+{
+    struct coll_job *j = arg;
+    return ccl_coll_barrier(j->comm, stream);
+}
+
+cclResult_t cclBarrier(cclComm_t comm, cclStream_t stream)
+{
+    cclResult_t rc = check_open(comm, "cclBarrier");
+    if (rc == cclSuccess && ccl_group_active()) {
+        struct coll_job j = {.comm = comm};
+        rc = ccl_group_submit(CCL_JOB_ENQUEUE, run_barrier, &j, sizeof(j), comm, stream);
+    } else if (rc == cclSuccess) {
+        rc = ccl_coll_barrier(comm, stream);
+    }
+    NOTE(rc);
+}
+
+static cclResult_t check_buffers(const void *send, const void *recv, cclDataType_t type, cclComm_t comm, const char *func)
+{
+    CCL_TRY(check_open(comm, func));
+    CCL_CHECK((unsigned)type < cclNumTypes, cclInvalidArgument, CCL_COLL, "%s: type %d is unknown", func, (int)type);
+    CCL_TRY(check_ptr(send, func, "send buffer"));
+    return check_ptr(recv, func, "receive buffer");
+}
+
+static cclResult_t submit_all_gather(cclComm_t comm, const struct ccl_coll_call *call, cclStream_t stream)
+{
+    if (CCL_UNLIKELY(ccl_group_active())) {
+        struct coll_job j = {.comm = comm, .call = *call};
+        return ccl_group_submit(CCL_JOB_ENQUEUE, run_all_gather, &j, sizeof(j), comm, stream);
+    }
+    return ccl_coll_all_gather(comm, call, stream);
+}
+
+cclResult_t cclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount, cclDataType_t type, cclComm_t comm,
+                         cclStream_t stream)
+{
+    cclResult_t rc = cclSuccess;
+    if (sendcount != 0 || comm == NULL || (unsigned)type >= cclNumTypes) {
+        rc = check_buffers(sendbuff, recvbuff, type, comm, "cclAllGather");
+    } else {
+        rc = check_open(comm, "cclAllGather");
+    }
+    if (rc == cclSuccess && sendcount != 0) {
+        struct ccl_coll_call call;
+        call.op = CCL_OP_ALL_GATHER;
+        call.type = type;
+        call.send = sendbuff;
+        call.recv = recvbuff;
+        call.rows = 1;
+        call.count = call.ld_send = call.ld_recv = sendcount;
+        call.has_config = false;
+        rc = submit_all_gather(comm, &call, stream);
+    }
+    NOTE(rc);
+}
+
+cclResult_t cclAllGather2D(const void *send, size_t ld_send, void *recv, size_t ld_recv, size_t m, size_t n,
+                           cclDataType_t type, const cclCallConfig_t *config, cclComm_t comm, cclStream_t stream)
+{
+    struct ccl_coll_call call = {.op = CCL_OP_ALL_GATHER_2D,
+                                 .type = type,
+                                 .send = send,
+                                 .recv = recv,
+                                 .rows = m,
+                                 .count = n,
+                                 .ld_send = ld_send,
+                                 .ld_recv = ld_recv,
+                                 .has_config = config != NULL};
+    cclResult_t rc = check_buffers(send, recv, type, comm, "cclAllGather2D");
+    if (rc == cclSuccess && (ld_send < n || ld_recv < n)) {
+        rc = ccl_error_set(cclInvalidArgument, CCL_COLL, "cclAllGather2D: %s is %zu, less than n, %zu",
+                           ld_send < n ? "ld_send" : "ld_recv", ld_send < n ? ld_send : ld_recv, n);
+    }
+    if (rc == cclSuccess && config != NULL) {
+        rc = read_call_config(config, &call.config);
+    }
+    if (rc == cclSuccess && m != 0 && n != 0) {
+        rc = submit_all_gather(comm, &call, stream);
+    }
+    NOTE(rc);
+}
+
+cclResult_t cclGetEffectiveConfig(cclComm_t comm, cclCallConfig_t *config)
+{
+    CCL_TRY(check_comm(comm, "cclGetEffectiveConfig"));
+    CCL_TRY(check_ptr(config, "cclGetEffectiveConfig", "config"));
+    cclCallConfig_t checked;
+    CCL_TRY(read_call_config(config, &checked));
+    CCL_CHECK(comm->has_effective, cclInvalidUsage, CCL_COLL, "cclGetEffectiveConfig: nothing was enqueued yet");
+    size_t size = ccl_min_size(config->size, sizeof(*config));
+    cclCallConfig_t out = comm->plan.effective;
+    out.size = size;
+    memcpy(config, &out, size);
+    return cclSuccess;
+}

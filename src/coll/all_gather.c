@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Enqueue an all-gather or a barrier. The plan of the last shape is kept, so a repeated call only sets pointers and launches. */
+#include "coll/coll.h"
+
+#include <string.h>
+
+#include "util/log.h"
+
+static bool plan_fits(const struct ccl_plan *p, const struct ccl_coll_call *call)
+{
+    return p->valid && p->op == call->op && p->type == (uint32_t)call->type && p->rows == call->rows &&
+           p->count == call->count && p->ld_send == call->ld_send && p->ld_recv == call->ld_recv &&
+           p->has_config == call->has_config &&
+           (!call->has_config || memcmp(&p->config, &call->config, sizeof(p->config)) == 0);
+}
+
+/* Where peers may store, and where this rank may, if the window is the same everywhere. */
+static cclResult_t set_window(cclComm_t comm, const void *recv)
+{
+    struct ccl_k_coll_args *a = &comm->args;
+    struct ccl_window_hit hit;
+    a->where = 0;
+    a->expect_id = 0;
+    if (!comm->plan.wants_window) {
+        return cclSuccess;
+    }
+    if (!ccl_heap_find(comm->heap, recv, comm->plan.recv_bytes, &hit)) {
+        if (comm->plan.needs_window) {
+            /* The peers have called the same and would wait for this rank's part. */
+            ccl_comm_raise(comm, cclInvalidUsage, CCL_REASON_NO_WINDOW, comm->rank);
+            return ccl_error_set(cclInvalidUsage, CCL_COLL,
+                                 "variant direct: receive buffer %p of %zu bytes on rank %d lies in no window (cclMemAlloc, "
+                                 "cclCommRegister)",
+                                 recv, comm->plan.recv_bytes, comm->rank);
+        }
+        return cclSuccess;
+    }
+    a->where = (uint64_t)hit.id << 48 | hit.off;
+    if (hit.bases != NULL && comm->n <= CCL_VALUE_PEERS) {
+        a->expect_id = hit.id;
+        for (int r = 0; r < comm->n; r++) {
+            a->peer[r].win = hit.bases[r];
+        }
+    }
+    return cclSuccess;
+}
+
+static cclResult_t launch(cclComm_t comm, struct cclStream *stream)
+{
+    const struct ccl_launch l = {.kernel = comm->plan.kernel,
+                                 .grid = comm->plan.grid,
+                                 .threads = comm->plan.threads,
+                                 .args = &comm->args,
+                                 .args_bytes = comm->args_bytes};
+    if (CCL_UNLIKELY(!comm->used_stream || comm->last_stream != stream)) {
+        CCL_TRY(ccl_comm_use_stream(comm, stream));
+    }
+    CCL_TRY(comm->rt->launch(stream, &l));
+    if (!comm->props.is_host) {
+        if (comm->order_event == NULL) {
+            CCL_TRY(comm->rt->event_create(&comm->order_event));
+        }
+        return comm->rt->event_record(comm->order_event, stream);
+    }
+    return cclSuccess;
+}
+
+cclResult_t ccl_coll_all_gather(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream)
+{
+    struct ccl_k_coll_args *a = &comm->args;
+    if (CCL_UNLIKELY(__atomic_load_n(&comm->page->abort, __ATOMIC_RELAXED) != 0)) {
+        return ccl_comm_async_error(comm);
+    }
+    if (CCL_UNLIKELY(!plan_fits(&comm->plan, call))) {
+        struct ccl_plan plan;
+        CCL_TRY(ccl_coll_plan(comm, call, &plan, a));
+        comm->plan = plan;
+    }
+    a->src = (uint64_t)call->send;
+    a->dst = (uint64_t)call->recv;
+    CCL_TRY(set_window(comm, call->recv));
+    comm->has_effective = true;
+    if (comm->plan.effective.variant == cclVariantDirect || comm->plan.effective.variant == cclVariantStaged) {
+        comm->plan.effective.variant = a->where != 0 && !(a->flags & CCL_F_FORCE_STAGED) ? cclVariantDirect : cclVariantStaged;
+    }
+    return launch(comm, stream);
+}
+
+cclResult_t ccl_coll_barrier(cclComm_t comm, struct cclStream *stream)
+{
+    const struct ccl_coll_call call = {.op = CCL_OP_BARRIER, .type = cclInt8, .rows = 1};
+    if (CCL_UNLIKELY(__atomic_load_n(&comm->page->abort, __ATOMIC_RELAXED) != 0)) {
+        return ccl_comm_async_error(comm);
+    }
+    if (!plan_fits(&comm->plan, &call)) {
+        struct ccl_plan plan;
+        CCL_TRY(ccl_coll_plan(comm, &call, &plan, &comm->args));
+        comm->plan = plan;
+    }
+    comm->args.where = 0;
+    return launch(comm, stream);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Birth and death of a communicator. */
+#include "comm/comm.h"
+
+#include <stdlib.h>
+
+#include "util/config.h"
+#include "util/log.h"
+
+static uint64_t timeout_of(const cclConfig_t *config)
+{
+    if (config != NULL && config->timeout_ms != CCL_UNSET) {
+        return (uint64_t)config->timeout_ms * 1000000u;
+    }
+    return (uint64_t)ccl_env_get()->init_timeout_s * 1000000000u;
+}
+
+static cclComm_t comm_new(int n, int rank)
+{
+    cclComm_t comm = calloc(1, sizeof(*comm));
+    if (comm != NULL) {
+        comm->magic = CCL_COMM_MAGIC;
+        comm->n = n;
+        comm->rank = rank;
+    }
+    return comm;
+}
+
+cclResult_t ccl_comm_create(const cclUniqueId *id, int n, int rank, const cclConfig_t *config, cclComm_t *out)
+{
+    cclResult_t rc;
+    cclComm_t comm = comm_new(n, rank);
+    CCL_CHECK(comm != NULL, cclSystemError, CCL_INIT, "out of memory for a communicator of %d ranks", n);
+    ccl_log_set_rank(rank);
+    comm->agreed.timeout_ns = timeout_of(config);
+    CCL_TRY_GOTO(ccl_bootstrap_create(id, rank, n, comm->agreed.timeout_ns, &comm->boot), fail);
+    CCL_TRY_GOTO(ccl_comm_setup(comm, config, NULL, NULL), fail);
+    ccl_comm_list_add(comm);
+    *out = comm;
+    return cclSuccess;
+fail:
+    ccl_comm_destroy(comm, false);
+    return rc;
+}
+
+cclResult_t ccl_comm_split(cclComm_t parent, int color, int key, const cclConfig_t *config, cclComm_t *out)
+{
+    cclResult_t rc;
+    struct ccl_bootstrap *boot = NULL;
+    int *ranks = calloc((size_t)parent->n, sizeof(*ranks));
+    cclComm_t comm = NULL;
+    uint64_t timeout_ns =
+        config != NULL && config->timeout_ms != CCL_UNSET ? timeout_of(config) : parent->agreed.timeout_ns;
+    rc = ranks != NULL ? cclSuccess : ccl_error_set(cclSystemError, CCL_INIT, "out of memory for %d ranks", parent->n);
+    CCL_TRY_GOTO(ccl_bootstrap_agree(parent->boot, rc), err_free_ranks);
+    CCL_TRY_GOTO(ccl_bootstrap_split(parent->boot, color, key, timeout_ns, ranks, &boot), err_free_ranks);
+    if (boot == NULL) {
+        free(ranks);
+        *out = NULL;
+        return cclSuccess;
+    }
+    comm = comm_new(ccl_bootstrap_size(boot), ccl_bootstrap_rank(boot));
+    if (comm == NULL) {
+        ccl_bootstrap_destroy(boot); /* the peers see this rank as gone in their next exchange */
+        rc = ccl_error_set(cclSystemError, CCL_INIT, "out of memory for a communicator");
+        goto err_free_ranks;
+    }
+    comm->boot = boot;
+    comm->agreed.timeout_ns = timeout_ns;
+    CCL_TRY_GOTO(ccl_comm_setup(comm, config, parent, ranks), fail);
+    free(ranks);
+    ccl_comm_list_add(comm);
+    *out = comm;
+    return cclSuccess;
+fail:
+    ccl_comm_destroy(comm, false);
+err_free_ranks:
+    free(ranks);
+    return rc;
+}
+
+cclResult_t ccl_comm_wait_idle(cclComm_t comm)
+{
+    /* Operations of one communicator are chained, so the last stream's end is the end of all. */
+    return comm->used_stream ? comm->rt->stream_sync(comm->last_stream) : cclSuccess;
+}
+
+void ccl_comm_destroy(cclComm_t comm, bool unclean)
+{
+    if (comm == NULL) {
+        return;
+    }
+    ccl_comm_list_remove(comm);
+    ccl_comm_release(comm, unclean);
+    ccl_bootstrap_destroy(comm->boot);
+    comm->magic = 0;
+    free(comm);
+}

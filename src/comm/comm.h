@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The communicator: one rank's view of a world. It owns its bootstrap, heap, monitor port, control memory and host page; streams and buffers
+ * of the user are borrowed. coll reads it; only comm changes it, except for the fields under "enqueue". */
+#ifndef CCL_COMM_H
+#define CCL_COMM_H
+
+#include "args.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/monitor.h"
+#include "heap/heap.h"
+#include "runtime/runtime.h"
+#include "util/base.h"
+
+#define CCL_COMM_MAGIC 0xcc1c0331u
+
+/* Agreed at init, equal on all ranks: rank 0's choice, or the minimum where it is a limit. */
+struct ccl_agreed {
+    uint64_t world_id;  /* random; names the world within a process */
+    int variant;        /* default of calls */
+    int comm_sms;       /* default of calls, CCL_UNSET: by size */
+    int64_t ll_max;     /* bytes per rank up to which auto takes LL */
+    size_t chunk_bytes; /* heap growth */
+    int blocks;         /* B of the layout: largest grid */
+    int host_blocks;    /* blocks auto uses for large operations on the host backend */
+    uint32_t spin;      /* host: polls before sleeping */
+    uint32_t host_flags; /* CCL_F_FENCE, CCL_F_YIELD */
+    bool shared_ring;
+    uint64_t timeout_ns; /* own */
+};
+
+/* A planned operation, reusable while the shape and config repeat. */
+struct ccl_plan {
+    bool valid;
+    uint32_t op, type;
+    size_t rows, count, ld_send, ld_recv;
+    bool has_config;
+    cclCallConfig_t config; /* as passed */
+    enum ccl_kernel kernel;
+    uint32_t grid, threads;
+    bool needs_window, wants_window;
+    size_t recv_bytes; /* from the first to behind the last byte of the output */
+    cclCallConfig_t effective;
+};
+
+struct cclComm {
+    uint32_t magic;
+    int rank, n, device;
+    bool finalized;
+    const struct ccl_runtime_ops *rt;
+    struct ccl_device_props props;
+    struct ccl_agreed agreed;
+    struct ccl_bootstrap *boot;
+    struct ccl_monitor_port *port;
+    struct ccl_heap *heap;
+
+    struct ccl_k_page *page; /* own host page, as mapped by the host */
+    void **peer_page;        /* by rank, as mapped by the host; own entry is page */
+    size_t page_bytes;
+    void *ctl;               /* own control + scratch memory */
+    uint64_t *peer_ctl;      /* by rank, kernel-side address; own entry is ctl */
+    void *priv;              /* struct ccl_k_priv, device memory */
+    void *tables;            /* struct ccl_k_comm and its arrays, device memory */
+
+    /* enqueue: the calling thread's only */
+    struct ccl_k_coll_args args; /* template of the next launch */
+    uint32_t args_bytes;         /* bytes of args that this world uses */
+    struct ccl_plan plan;
+    bool has_effective;
+    bool used_stream;
+    struct cclStream *last_stream;
+    struct cclEvent *order_event;
+    struct cclStream *own_stream; /* for merged launches of groups, made at the first need */
+
+    /* error reporting */
+    bool sync_reported;
+    uint64_t stall_seen, stall_since_ns;
+    bool stall_told;
+
+    struct cclComm *next; /* list of the process, under its lock */
+};
+
+/* Collective over the ranks to be. config may be NULL. On success *out is owned by the caller. */
+cclResult_t ccl_comm_create(const cclUniqueId *id, int n, int rank, const cclConfig_t *config, cclComm_t *out);
+/* Collective over parent. */
+cclResult_t ccl_comm_split(cclComm_t parent, int color, int key, const cclConfig_t *config, cclComm_t *out);
+/* Wait for the enqueued operations of comm; an error of theirs is not returned. */
+cclResult_t ccl_comm_wait_idle(cclComm_t comm);
+/* Local. NULL and half-built are fine. unclean after an abort: operations may still be running somewhere. */
+void ccl_comm_destroy(cclComm_t comm, bool unclean);
+
+/* comm/comm_setup.c: everything between the bootstrap and the first operation. parent may be NULL. ranks: parent rank by child rank. */
+cclResult_t ccl_comm_setup(cclComm_t comm, const cclConfig_t *config, cclComm_t parent, const int *ranks);
+void ccl_comm_release(cclComm_t comm, bool unclean);
+
+/* comm/comm_error.c */
+/* cclSuccess, or the code of the first failure; its text becomes the thread's last error. */
+cclResult_t ccl_comm_async_error(cclComm_t comm);
+/* Tell all ranks that this rank gives up, and why. */
+void ccl_comm_raise(cclComm_t comm, cclResult_t code, enum ccl_reason reason, int peer);
+/* Abort: raise, wait at most 4 s for the own kernels, release. */
+cclResult_t ccl_comm_abort(cclComm_t comm);
+extern const struct ccl_monitor_callbacks ccl_comm_monitor_callbacks;
+const char *ccl_op_name(uint32_t op);
+const char *ccl_type_name(uint32_t type);
+
+/* comm/comm_list.c: the communicators of this process */
+void ccl_comm_list_add(cclComm_t comm);
+void ccl_comm_list_remove(cclComm_t comm);
+/* True when comm is a live communicator of this process. */
+bool ccl_comm_valid(cclComm_t comm);
+/* stream is about to be destroyed. */
+void ccl_comm_forget_stream(struct cclStream *stream);
+/* First unreported error of a communicator that used stream last. */
+cclResult_t ccl_comm_stream_error(struct cclStream *stream);
+/* Order the next launch of comm on stream behind its last one. cclInvalidUsage: another rank of the same world uses this stream. */
+cclResult_t ccl_comm_use_stream(cclComm_t comm, struct cclStream *stream);
+
+#endif

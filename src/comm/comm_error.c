@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What went wrong, in words. Kernels and hosts leave records in the host pages; the first one names the origin. Also: death of peers, waits that
+ * take long, and cclCommAbort. */
+#include "comm/comm.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "util/config.h"
+#include "util/log.h"
+
+#define OTHER_SIDE_NS 500000000u  /* wait for the second record of a mismatch, so that the text can name both calls */
+#define ABORT_LIMIT_NS 4000000000u
+
+static const char *const op_names[CCL_NUM_OPS] = {"nothing", "barrier", "all_gather", "all_gather_2d"};
+static const char *const type_names[cclNumTypes] = {"int8",    "uint8",   "int32",    "uint32",      "int64",      "uint64", "float16",
+                                                    "float32", "float64", "bfloat16", "float8_e4m3", "float8_e5m2"};
+
+const char *ccl_op_name(uint32_t op)
+{
+    return op < CCL_NUM_OPS ? op_names[op] : "unknown operation";
+}
+
+const char *ccl_type_name(uint32_t type)
+{
+    return type < cclNumTypes ? type_names[type] : "unknown type";
+}
+
+static void pause_ms(long ms)
+{
+    struct timespec ts = {0, ms * 1000000};
+    nanosleep(&ts, NULL);
+}
+
+/* "all_gather count 4096 float16" */
+static void describe_call(const struct ccl_k_desc *d, char *text, size_t bytes)
+{
+    uint32_t op = d->word1 & 63, type = d->word1 >> 6 & 31;
+    static const char *const variants[] = {"auto", "ll", "direct", "staged", "partitioned", "copy"};
+    const char *variant = d->variant < CCL_ARRAY_LEN(variants) ? variants[d->variant] : "?";
+    if (op == CCL_OP_BARRIER || op == CCL_OP_NONE) {
+        snprintf(text, bytes, "%s", ccl_op_name(op));
+    } else if (op == CCL_OP_ALL_GATHER) {
+        snprintf(text, bytes, "%s count %llu %s (%s, %u blocks)", ccl_op_name(op), (unsigned long long)d->count,
+                 ccl_type_name(type), variant, d->blocks);
+    } else {
+        snprintf(text, bytes, "%s %llu x %llu ld %llu %s (%s, %u blocks, tile %u x %u)", ccl_op_name(op),
+                 (unsigned long long)d->rows, (unsigned long long)d->count, (unsigned long long)d->ld,
+                 ccl_type_name(type), variant, d->blocks, d->tile_m, d->tile_n);
+    }
+}
+
+/* A complete copy of rank's record in our page; false: none (yet). */
+static bool read_record(cclComm_t comm, int rank, struct ccl_k_err *out)
+{
+    const struct ccl_k_err *e = &comm->page->err[rank];
+    if (rank < 0 || rank >= comm->n || __atomic_load_n(&e->code, __ATOMIC_ACQUIRE) == 0) {
+        return false; /* acquire pairs with the release of the record's code in ccl_raise and ccl_comm_raise */
+    }
+    *out = *e;
+    return true;
+}
+
+static void name_rank(cclComm_t comm, int rank, char *text, size_t bytes)
+{
+    if (rank == comm->rank) {
+        snprintf(text, bytes, "I");
+    } else {
+        snprintf(text, bytes, "rank %d", rank);
+    }
+}
+
+static void describe_mismatch(cclComm_t comm, const struct ccl_k_err *e, char *text, size_t bytes)
+{
+    struct ccl_k_err other;
+    char call[160], other_call[160] = "something else", who[32], whom[32];
+    uint64_t start = ccl_now_ns();
+    bool known = read_record(comm, e->peer, &other);
+    while (!known && ccl_now_ns() - start < OTHER_SIDE_NS) {
+        pause_ms(1);
+        known = read_record(comm, e->peer, &other);
+    }
+    describe_call(&e->mine, call, sizeof(call));
+    if (known) {
+        describe_call(&other.mine, other_call, sizeof(other_call));
+    }
+    name_rank(comm, e->rank, who, sizeof(who));
+    name_rank(comm, e->peer, whom, sizeof(whom));
+    if (e->rank == comm->rank) {
+        snprintf(text, bytes, "operation %u: %s called %s, %s called %s", e->op, whom, other_call, who, call);
+    } else {
+        snprintf(text, bytes, "operation %u: %s called %s, %s called %s", e->op, who, call, whom, other_call);
+    }
+}
+
+static void describe(cclComm_t comm, uint64_t word, char *text, size_t bytes)
+{
+    struct ccl_k_err e;
+    char call[160];
+    int origin = (int)(word >> 8 & 0xffffff);
+    if (!read_record(comm, origin, &e)) {
+        snprintf(text, bytes, "rank %d gave up", origin);
+        return;
+    }
+    describe_call(&e.mine, call, sizeof(call));
+    switch (e.reason) {
+    case CCL_REASON_MISMATCH: describe_mismatch(comm, &e, text, bytes); break;
+    case CCL_REASON_DEAD:
+        snprintf(text, bytes, "rank %d died; rank %d waited for it in operation %u, %s", e.peer, e.rank, e.op, call);
+        break;
+    case CCL_REASON_ABORT: snprintf(text, bytes, "rank %d called cclCommAbort", e.rank); break;
+    case CCL_REASON_TIMEOUT:
+        snprintf(text, bytes, "rank %d waited longer than CCL_TIMEOUT for rank %d in operation %u, %s", e.rank, e.peer, e.op,
+                 call);
+        break;
+    case CCL_REASON_NO_WINDOW:
+        snprintf(text, bytes, "variant direct: the receive buffer of rank %d lies in no window that rank %d can store into, %s",
+                 e.peer, e.rank, call);
+        break;
+    default: snprintf(text, bytes, "rank %d gave up in operation %u, %s", e.rank, e.op, call); break;
+    }
+}
+
+cclResult_t ccl_comm_async_error(cclComm_t comm)
+{
+    uint64_t word = __atomic_load_n(&comm->page->abort, __ATOMIC_ACQUIRE);
+    if (CCL_UNLIKELY(word != 0)) {
+        char text[512];
+        describe(comm, word, text, sizeof(text));
+        return ccl_error_set((cclResult_t)(word & 0xff), CCL_COLL, "%s", text);
+    }
+    for (int r = 0; r < comm->n; r++) {
+        uint64_t dead = __atomic_load_n(&comm->page->dead[r / 64], __ATOMIC_ACQUIRE);
+        if ((dead >> (r % 64) & 1) != 0 &&
+            __atomic_load_n(&((struct ccl_k_page *)comm->peer_page[r])->state, __ATOMIC_ACQUIRE) != CCL_PAGE_CLOSED) {
+            return ccl_error_set(cclRemoteError, CCL_COLL, "rank %d died", r);
+        }
+    }
+    return cclSuccess;
+}
+
+void ccl_comm_raise(cclComm_t comm, cclResult_t code, enum ccl_reason reason, int peer)
+{
+    uint32_t op = (uint32_t)(__atomic_load_n(&comm->page->stalled, __ATOMIC_RELAXED) >> 32);
+    for (int d = 0; d < comm->n; d++) {
+        struct ccl_k_page *page = comm->peer_page[(comm->rank + d) % comm->n];
+        struct ccl_k_err *e = &page->err[comm->rank];
+        if (__atomic_load_n(&page->abort, __ATOMIC_RELAXED) == 0) {
+            e->op = op;
+            e->rank = comm->rank;
+            e->peer = peer;
+            e->reason = reason;
+            e->mine = comm->args.desc;
+            __atomic_store_n(&e->code, (uint32_t)code, __ATOMIC_RELEASE); /* pairs with read_record */
+            __atomic_store_n(&page->abort, CCL_ABORT_WORD(code, comm->rank, op), __ATOMIC_SEQ_CST);
+        }
+        comm->rt->host_wake(page);
+    }
+}
+
+cclResult_t ccl_comm_abort(cclComm_t comm)
+{
+    uint64_t start = ccl_now_ns();
+    bool left = !comm->used_stream;
+    ccl_comm_raise(comm, cclRemoteError, CCL_REASON_ABORT, -1);
+    while (!left && ccl_now_ns() - start < ABORT_LIMIT_NS) {
+        left = comm->rt->stream_query(comm->last_stream) != cclInProgress;
+        if (!left) {
+            pause_ms(1);
+        }
+    }
+    if (!left) {
+        /* Its arguments and memory may still be in use: better lost than freed under a kernel. */
+        ccl_comm_list_remove(comm);
+        ccl_monitor_detach(comm->port);
+        comm->port = NULL;
+        return ccl_error_set(cclSystemError, CCL_COLL, "an operation of rank %d did not end within 4 s of the abort",
+                             comm->rank);
+    }
+    ccl_comm_destroy(comm, true);
+    return cclSuccess;
+}
+
+/* ---- on the monitor thread ---- */
+
+static void on_peer_died(void *ctx, int peer)
+{
+    cclComm_t comm = ctx;
+    CCL_LOG(CCL_LOG_INFO, CCL_COLL, "rank %d: the process of rank %d is gone", comm->rank, peer);
+    /* release: whatever the peer stored before it died is visible to who sees the bit; pairs with the acquire of the waits */
+    __atomic_fetch_or(&comm->page->dead[peer / 64], 1ull << (peer % 64), __ATOMIC_RELEASE);
+    comm->rt->host_wake(comm->page);
+    ccl_heap_on_peer_died(comm->heap, peer);
+}
+
+static void on_message(void *ctx, int peer, const void *msg, size_t bytes, int fd)
+{
+    cclComm_t comm = ctx;
+    ccl_heap_on_message(comm->heap, peer, msg, bytes, fd);
+}
+
+static void on_tick(void *ctx)
+{
+    cclComm_t comm = ctx;
+    const struct ccl_env *env = ccl_env_get();
+    uint64_t stalled = __atomic_load_n(&comm->page->stalled, __ATOMIC_RELAXED), now = ccl_now_ns();
+    if (stalled == 0 || stalled != comm->stall_seen) {
+        comm->stall_seen = stalled;
+        comm->stall_since_ns = now;
+        comm->stall_told = false;
+        return;
+    }
+    uint64_t waited_s = (now - comm->stall_since_ns) / 1000000000u + 1; /* a wait shows itself after a second */
+    int peer = (int)(uint32_t)stalled - 1;
+    if (env->stall_warn_s != 0 && !comm->stall_told && waited_s >= (uint64_t)env->stall_warn_s) {
+        comm->stall_told = true;
+        CCL_LOG(CCL_LOG_WARN, CCL_COLL, "rank %d has waited %llu s for rank %d in operation %u", comm->rank,
+                (unsigned long long)waited_s, peer, (uint32_t)(stalled >> 32));
+    }
+    if (env->timeout_s != 0 && waited_s >= (uint64_t)env->timeout_s) {
+        ccl_comm_raise(comm, cclSystemError, CCL_REASON_TIMEOUT, peer);
+    }
+}
+
+const struct ccl_monitor_callbacks ccl_comm_monitor_callbacks = {on_peer_died, on_message, on_tick};

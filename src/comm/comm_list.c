@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The communicators of this process, and the streams they used last: what stream synchronisation, stream destruction and the rule "one rank
+ * a stream" need to know. */
+#include "comm/comm.h"
+
+#include <pthread.h>
+
+#include "util/log.h"
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static cclComm_t list;
+
+void ccl_comm_list_add(cclComm_t comm)
+{
+    pthread_mutex_lock(&list_lock);
+    comm->next = list;
+    list = comm;
+    pthread_mutex_unlock(&list_lock);
+}
+
+void ccl_comm_list_remove(cclComm_t comm)
+{
+    pthread_mutex_lock(&list_lock);
+    for (cclComm_t *p = &list; *p != NULL; p = &(*p)->next) {
+        if (*p == comm) {
+            *p = comm->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&list_lock);
+}
+
+bool ccl_comm_valid(cclComm_t comm)
+{
+    bool found = false;
+    pthread_mutex_lock(&list_lock);
+    for (cclComm_t c = list; c != NULL && !found; c = c->next) {
+        found = c == comm;
+    }
+    pthread_mutex_unlock(&list_lock);
+    return found;
+}
+
+void ccl_comm_forget_stream(struct cclStream *stream)
+{
+    pthread_mutex_lock(&list_lock);
+    for (cclComm_t c = list; c != NULL; c = c->next) {
+        if (c->used_stream && c->last_stream == stream) {
+            c->used_stream = false; /* it has drained, or is drained by its destruction */
+        }
+    }
+    pthread_mutex_unlock(&list_lock);
+}
+
+cclResult_t ccl_comm_stream_error(struct cclStream *stream)
+{
+    cclResult_t rc = cclSuccess;
+    pthread_mutex_lock(&list_lock);
+    for (cclComm_t c = list; c != NULL && rc == cclSuccess; c = c->next) {
+        if (c->used_stream && c->last_stream == stream &&
+            __atomic_load_n(&c->page->abort, __ATOMIC_ACQUIRE) != 0 && !c->sync_reported) {
+            c->sync_reported = true;
+            rc = ccl_comm_async_error(c);
+        }
+    }
+    pthread_mutex_unlock(&list_lock);
+    return rc;
+}
+
+static cclResult_t check_stream_free(cclComm_t comm, struct cclStream *stream)
+{
+    int other = -1;
+    pthread_mutex_lock(&list_lock);
+    for (cclComm_t c = list; c != NULL && other < 0; c = c->next) {
+        if (c != comm && c->agreed.world_id == comm->agreed.world_id && c->used_stream && c->last_stream == stream) {
+            other = c->rank;
+        }
+    }
+    pthread_mutex_unlock(&list_lock);
+    CCL_CHECK(other < 0, cclInvalidUsage, CCL_COLL,
+              "ranks %d and %d of one communicator use the same stream outside a group, each would wait for the other",
+              other, comm->rank);
+    return cclSuccess;
+}
+
+cclResult_t ccl_comm_use_stream(cclComm_t comm, struct cclStream *stream)
+{
+    const struct ccl_runtime_ops *rt = comm->rt;
+    CCL_TRY(check_stream_free(comm, stream));
+    if (comm->used_stream) {
+        if (comm->order_event == NULL) {
+            CCL_TRY(rt->event_create(&comm->order_event));
+        }
+        /* On a GPU the event was recorded behind the last launch; here the stream is known to be alive (ccl_comm_forget_stream). */
+        if (comm->props.is_host) {
+            CCL_TRY(rt->event_record(comm->order_event, comm->last_stream));
+        }
+        CCL_TRY(rt->event_wait(stream, comm->order_event));
+    }
+    pthread_mutex_lock(&list_lock);
+    comm->last_stream = stream;
+    comm->used_stream = true;
+    pthread_mutex_unlock(&list_lock);
+    return cclSuccess;
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From the bootstrap to the first operation: exchange what each rank is and wants, agree, lay out and share the control memory and the host
+ * pages, start heap and monitor. A rank that fails in a step still enters the step's agreement, so its peers leave with the same error. */
+#include "comm/comm.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "util/config.h"
+#include "util/log.h"
+#include "util/shm.h"
+
+#define CPU_WORDS 16u
+#define RING_TOTAL_BYTES (32u << 20)
+#define RING_SLOTS 2u
+#define RING_SLOT_MAX (64u << 10)
+#define RING_SLOT_MIN (4u << 10)
+#define ADVERT_LINE 64u
+
+/* What a rank tells the others about itself. */
+struct hello {
+    uint64_t device_uid, world_id;
+    uint64_t cpus[CPU_WORDS]; /* processors its threads may use */
+    int64_t ll_max, host_spin, chunk_mb;
+    int32_t version, is_host, forced_fence, max_blocks, variant, comm_sms, host_threads, rc;
+    char backend[24];
+};
+
+static const char *const variant_names[] = {"auto", "ll", "direct", "staged", "partitioned", "copy"};
+
+static cclResult_t parse_variant(const char *text, int32_t *variant)
+{
+    for (int i = 0; text != NULL && i < (int)CCL_ARRAY_LEN(variant_names); i++) {
+        if (strcmp(text, variant_names[i]) == 0) {
+            *variant = i;
+            return cclSuccess;
+        }
+    }
+    CCL_CHECK(text == NULL, cclInvalidArgument, CCL_INIT,
+              "CCL_VARIANT is %s, not auto, ll, direct, staged, partitioned or copy", text);
+    *variant = cclVariantAuto;
+    return cclSuccess;
+}
+
+static cclResult_t say_hello(cclComm_t comm, const cclConfig_t *config, cclComm_t parent, struct hello *h)
+{
+    const struct ccl_env *env = ccl_env_get();
+    cpu_set_t set;
+    CCL_TRY(ccl_runtime_get(&comm->rt));
+    CCL_TRY(comm->rt->device_get(&comm->device));
+    CCL_TRY(comm->rt->device_props(comm->device, &comm->props));
+    CCL_TRY(parse_variant(env->variant, &h->variant));
+    CCL_CHECK(getrandom(&h->world_id, sizeof(h->world_id), 0) == sizeof(h->world_id), cclSystemError, CCL_INIT,
+              "getrandom failed");
+    h->version = CCL_VERSION;
+    h->device_uid = comm->props.uid;
+    h->is_host = comm->props.is_host;
+    h->forced_fence = comm->props.forced_fence;
+    h->max_blocks = comm->props.max_blocks;
+    h->comm_sms = (int32_t)env->comm_sms;
+    h->ll_max = env->ll_max;
+    h->host_spin = env->host_spin;
+    h->host_threads = (int32_t)env->host_threads;
+    h->chunk_mb = env->heap_chunk_mb;
+    strncpy(h->backend, comm->rt->name, sizeof(h->backend) - 1);
+    if (parent != NULL) {
+        h->variant = parent->agreed.variant;
+        h->chunk_mb = (int64_t)(parent->agreed.chunk_bytes >> 20);
+        h->max_blocks = parent->agreed.blocks;
+    }
+    if (config != NULL) {
+        h->variant = config->variant != CCL_UNSET ? config->variant : h->variant;
+        h->chunk_mb = config->heap_chunk_mb != CCL_UNSET ? config->heap_chunk_mb : h->chunk_mb;
+        h->max_blocks = config->max_blocks != CCL_UNSET ? config->max_blocks : h->max_blocks;
+    }
+    if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+        for (unsigned i = 0; i < CPU_WORDS * 64; i++) {
+            if (CPU_ISSET(i, &set)) {
+                h->cpus[i / 64] |= 1ull << (i % 64);
+            }
+        }
+    }
+    return cclSuccess;
+}
+
+/* Largest part that auto gives to LL. Where ranks outnumber cores a handshake costs task switches, so LL is worth its second copy for longer. */
+static int64_t default_ll_max(bool is_host, bool crowded)
+{
+    if (!is_host) {
+        return 64 << 10;
+    }
+    return crowded ? 32 << 10 : 4 << 10;
+}
+
+static cclResult_t agree(cclComm_t comm, const struct hello *all)
+{
+    struct ccl_agreed *ag = &comm->agreed;
+    uint64_t cpus[CPU_WORDS] = {0};
+    int cores = 0, blocks = CCL_MAX_BLOCKS, forced_fence = 1;
+    ag->shared_ring = true;
+    for (int r = 0; r < comm->n; r++) {
+        CCL_CHECK(strcmp(all[r].backend, all[0].backend) == 0, cclInvalidUsage, CCL_INIT,
+                  "rank %d runs on backend %s, rank 0 on %s", r, all[r].backend, all[0].backend);
+        ag->shared_ring = ag->shared_ring && all[r].device_uid == all[0].device_uid;
+        forced_fence = forced_fence && all[r].forced_fence;
+        blocks = all[r].max_blocks < blocks ? all[r].max_blocks : blocks;
+        for (unsigned i = 0; i < CPU_WORDS; i++) {
+            cpus[i] |= all[r].cpus[i];
+        }
+    }
+    for (unsigned i = 0; i < CPU_WORDS; i++) {
+        cores += __builtin_popcountll(cpus[i]);
+    }
+    bool crowded = comm->n > cores;
+    ag->world_id = all[0].world_id;
+    ag->variant = all[0].variant;
+    ag->comm_sms = all[0].comm_sms;
+    ag->chunk_bytes = (size_t)all[0].chunk_mb << 20;
+    /* The partitioned variant needs a block a rank. */
+    ag->blocks = all[0].is_host && blocks < comm->n && comm->n <= CCL_MAX_BLOCKS ? comm->n : blocks;
+    ag->ll_max = all[0].ll_max != CCL_UNSET ? all[0].ll_max : default_ll_max(all[0].is_host, crowded);
+    int threads = all[0].host_threads != 0 ? all[0].host_threads : cores / comm->n;
+    ag->host_blocks = threads < 1 ? 1 : threads > ag->blocks ? ag->blocks : threads;
+    ag->spin = all[0].host_spin != CCL_UNSET ? (uint32_t)all[0].host_spin : crowded ? 200 : 20000;
+    ag->host_flags = (crowded || !forced_fence ? CCL_F_FENCE : 0u) | (crowded ? CCL_F_YIELD : 0u);
+    CCL_LOG(CCL_LOG_INFO, CCL_INIT, "world of %d ranks on %d cores, backend %s, device %s, LL up to %lld bytes, %d blocks",
+            comm->n, cores, comm->rt->name, comm->props.name, (long long)ag->ll_max, ag->blocks);
+    return cclSuccess;
+}
+
+static uint64_t carve(struct ccl_k_layout *lay, uint64_t bytes)
+{
+    uint64_t off = lay->bytes;
+    lay->bytes = ccl_round_up(off + bytes, 4096);
+    return off;
+}
+
+static void compute_layout(cclComm_t comm, struct ccl_k_layout *lay)
+{
+    uint64_t n = (uint64_t)comm->n, blocks = (uint64_t)comm->agreed.blocks;
+    memset(lay, 0, sizeof(*lay));
+    lay->flag_stride = comm->props.flag_stride;
+    lay->blocks = (uint32_t)blocks;
+    lay->slots = RING_SLOTS;
+    lay->shared_ring = comm->agreed.shared_ring;
+    uint64_t rings = blocks * RING_SLOTS * (lay->shared_ring ? 1 : n);
+    uint64_t slot = RING_TOTAL_BYTES / rings / RING_SLOT_MIN * RING_SLOT_MIN;
+    lay->slot_bytes = (uint32_t)(slot > RING_SLOT_MAX ? RING_SLOT_MAX : slot < RING_SLOT_MIN ? RING_SLOT_MIN : slot);
+    lay->adv = carve(lay, 2 * n * ADVERT_LINE);
+    lay->full = carve(lay, blocks * n * lay->flag_stride);
+    lay->credit = carve(lay, blocks * n * lay->flag_stride);
+    lay->ll = carve(lay, 2 * n * CCL_LL_SRC_BYTES);
+    lay->ring = carve(lay, rings * lay->slot_bytes);
+}
+
+/* To device memory, before anything else uses it. */
+static cclResult_t upload(cclComm_t comm, void *dst, const void *src, size_t bytes)
+{
+    if (comm->props.is_host) {
+        memcpy(dst, src, bytes);
+        return cclSuccess;
+    }
+    CCL_TRY(comm->rt->copy(dst, src, bytes, NULL));
+    return comm->rt->stream_sync(NULL);
+}
+
+static cclResult_t alloc_own(cclComm_t comm, struct ccl_mem_handle *handle, int fds[2])
+{
+    struct ccl_k_priv priv = {.op = 1ull << 32};
+    size_t n = (size_t)comm->n;
+    compute_layout(comm, &comm->args.lay);
+    comm->page_bytes = sizeof(struct ccl_k_page) + n * sizeof(struct ccl_k_err);
+    comm->peer_page = calloc(n, sizeof(void *));
+    comm->peer_ctl = calloc(n, sizeof(uint64_t));
+    CCL_CHECK(comm->peer_page != NULL && comm->peer_ctl != NULL, cclSystemError, CCL_INIT, "out of memory for %d peers",
+              comm->n);
+    CCL_TRY(ccl_shm_create("ccl-page", comm->page_bytes, &fds[0], (void **)&comm->page));
+    comm->peer_page[comm->rank] = comm->page;
+    CCL_TRY(comm->rt->mem_alloc(CCL_MEM_FLAG, comm->args.lay.bytes, &comm->ctl));
+    comm->peer_ctl[comm->rank] = (uint64_t)comm->ctl;
+    CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(priv), &comm->priv));
+    CCL_TRY(upload(comm, comm->priv, &priv, sizeof(priv)));
+    CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(struct ccl_k_comm) + 2 * n * sizeof(uint64_t), &comm->tables));
+    CCL_TRY(comm->rt->mem_export(comm->ctl, handle));
+    fds[1] = handle->fd;
+    return cclSuccess;
+}
+
+static cclResult_t map_peers(cclComm_t comm, struct ccl_mem_handle *handles, const int *fds)
+{
+    size_t n = (size_t)comm->n;
+    uint64_t *table = calloc(2 * n, sizeof(uint64_t));
+    cclResult_t rc = table != NULL ? cclSuccess : ccl_error_set(cclSystemError, CCL_INIT, "out of memory for tables");
+    for (size_t r = 0; r < n && rc == cclSuccess; r++) {
+        void *dev = NULL;
+        if ((int)r != comm->rank) {
+            void *ctl = NULL;
+            CCL_TRY_GOTO(ccl_shm_map(fds[2 * r], comm->page_bytes, &comm->peer_page[r]), done);
+            handles[r].fd = fds[2 * r + 1];
+            CCL_TRY_GOTO(comm->rt->mem_import(&handles[r], &ctl), done);
+            comm->peer_ctl[r] = (uint64_t)ctl;
+        }
+        CCL_TRY_GOTO(comm->rt->host_register(comm->peer_page[r], comm->page_bytes, &dev), done);
+        table[r] = comm->peer_ctl[r];
+        table[n + r] = (uint64_t)dev;
+    }
+    if (rc == cclSuccess) {
+        uint64_t arrays = (uint64_t)comm->tables + sizeof(struct ccl_k_comm);
+        struct ccl_k_comm k = {arrays, arrays + n * sizeof(uint64_t), ccl_heap_table(comm->heap)};
+        comm->args.page = table[n + (size_t)comm->rank];
+        CCL_TRY_GOTO(upload(comm, comm->tables, &k, sizeof(k)), done);
+        CCL_TRY_GOTO(upload(comm, (void *)arrays, table, 2 * n * sizeof(uint64_t)), done);
+    }
+done:
+    free(table);
+    return rc;
+}
+
+static cclResult_t share_memory(cclComm_t comm)
+{
+    size_t n = (size_t)comm->n;
+    struct ccl_mem_handle own = {.fd = -1};
+    int fds[2] = {-1, -1};
+    struct ccl_mem_handle *handles = calloc(n, sizeof(*handles));
+    int *peer_fds = malloc(2 * n * sizeof(int));
+    cclResult_t rc = handles != NULL && peer_fds != NULL
+                         ? alloc_own(comm, &own, fds)
+                         : ccl_error_set(cclSystemError, CCL_INIT, "out of memory for %d handles", comm->n);
+    bool received = false;
+    CCL_TRY_GOTO(ccl_bootstrap_agree(comm->boot, rc), done);
+    handles[comm->rank] = own;
+    CCL_TRY_GOTO(ccl_bootstrap_allgather(comm->boot, handles, sizeof(*handles)), done);
+    CCL_TRY_GOTO(ccl_bootstrap_exchange_fds(comm->boot, fds, 2, peer_fds), done);
+    received = true;
+    rc = map_peers(comm, handles, peer_fds);
+    rc = ccl_bootstrap_agree(comm->boot, rc);
+done:
+    for (size_t i = 0; received && i < 2 * n; i++) {
+        if (peer_fds[i] >= 0) {
+            close(peer_fds[i]);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        if (fds[i] >= 0) {
+            close(fds[i]);
+        }
+    }
+    free(handles);
+    free(peer_fds);
+    return rc;
+}
+
+static void fill_template(cclComm_t comm)
+{
+    struct ccl_k_coll_args *a = &comm->args;
+    a->rank = (uint32_t)comm->rank;
+    a->n = (uint32_t)comm->n;
+    a->priv = (uint64_t)comm->priv;
+    a->comm = (uint64_t)comm->tables;
+    a->spin = comm->agreed.spin;
+    uint32_t by_value = comm->n <= CCL_VALUE_PEERS ? (uint32_t)comm->n : 0;
+    for (uint32_t r = 0; r < by_value; r++) {
+        a->peer[r].ctl = comm->peer_ctl[r];
+    }
+    comm->args_bytes = comm->props.is_host ? (uint32_t)(offsetof(struct ccl_k_coll_args, peer) +
+                                                        by_value * sizeof(struct ccl_k_peer))
+                                           : (uint32_t)sizeof(*a);
+}
+
+cclResult_t ccl_comm_setup(cclComm_t comm, const cclConfig_t *config, cclComm_t parent, const int *ranks)
+{
+    cclResult_t rc;
+    struct hello *all = calloc((size_t)comm->n, sizeof(*all));
+    rc = all != NULL ? say_hello(comm, config, parent, &all[comm->rank])
+                     : ccl_error_set(cclSystemError, CCL_INIT, "out of memory for %d ranks", comm->n);
+    CCL_TRY_GOTO(ccl_bootstrap_agree(comm->boot, rc), done);
+    CCL_TRY_GOTO(ccl_bootstrap_allgather(comm->boot, all, sizeof(*all)), done);
+    CCL_TRY_GOTO(agree(comm, all), done); /* same data, same verdict on all ranks */
+    if (parent == NULL) {
+        CCL_TRY_GOTO(ccl_heap_create(comm->rt, comm->boot, comm->agreed.chunk_bytes, &comm->heap), done);
+    } else {
+        CCL_TRY_GOTO(ccl_heap_split(parent->heap, comm->boot, ranks, comm->agreed.chunk_bytes, &comm->heap), done);
+    }
+    CCL_TRY_GOTO(share_memory(comm), done);
+    fill_template(comm);
+    CCL_TRY_GOTO(ccl_monitor_attach(comm->boot, &ccl_comm_monitor_callbacks, comm, &comm->port), done);
+    ccl_heap_set_port(comm->heap, comm->port);
+    if (ccl_env_get()->stall_warn_s != 0 || ccl_env_get()->timeout_s != 0) {
+        ccl_monitor_want_tick(comm->port, true);
+    }
+    rc = ccl_bootstrap_barrier(comm->boot);
+done:
+    free(all);
+    return rc;
+}
+
+void ccl_comm_release(cclComm_t comm, bool unclean)
+{
+    ccl_monitor_detach(comm->port); /* no callback after this */
+    ccl_heap_destroy(comm->heap, unclean);
+    if (comm->rt == NULL) {
+        return;
+    }
+    if (comm->page != NULL) {
+        __atomic_store_n(&comm->page->state, CCL_PAGE_CLOSED, __ATOMIC_RELEASE);
+    }
+    /* By Q no peer stores to us after a clean end; after an unclean one late stores hit the peers' own mappings of the same memory, which the
+     * kernel keeps as long as anybody maps it. */
+    for (int r = 0; r < comm->n; r++) {
+        if (comm->peer_ctl != NULL && comm->peer_ctl[r] != 0 && r != comm->rank) {
+            comm->rt->mem_close((void *)comm->peer_ctl[r]);
+        }
+        if (comm->peer_page != NULL && comm->peer_page[r] != NULL) {
+            comm->rt->host_unregister(comm->peer_page[r]);
+            ccl_shm_unmap(comm->peer_page[r], comm->page_bytes);
+        }
+    }
+    comm->rt->mem_free(comm->ctl);
+    comm->rt->mem_free(comm->priv);
+    comm->rt->mem_free(comm->tables);
+    if (comm->order_event != NULL) {
+        comm->rt->event_destroy(comm->order_event);
+    }
+    if (comm->own_stream != NULL) {
+        comm->rt->stream_destroy(comm->own_stream);
+    }
+    free(comm->peer_ctl);
+    free(comm->peer_page);
+}

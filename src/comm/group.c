@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Groups; see group.h. State is per thread. */
+#include "comm/group.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/log.h"
+
+#define ARG_BYTES 256
+
+struct job {
+    struct job *next;
+    enum ccl_job_kind kind;
+    ccl_job_fn run;
+    cclComm_t comm;
+    struct cclStream *stream;
+    int device;
+    cclResult_t rc;
+    _Alignas(16) char arg[ARG_BYTES];
+};
+
+/* Jobs of one communicator, run in order by one thread. */
+struct lane {
+    struct lane *next;
+    cclComm_t comm;
+    struct job **jobs;
+    size_t count;
+    pthread_t thread;
+    bool started;
+    cclResult_t rc;
+    char error[512];
+};
+
+static _Thread_local int depth;
+static _Thread_local cclResult_t group_error;
+static _Thread_local struct job *first_job, *last_job;
+static _Thread_local size_t job_count;
+
+bool ccl_group_active(void)
+{
+    return depth > 0;
+}
+
+cclResult_t ccl_group_note(cclResult_t rc)
+{
+    if (depth > 0 && rc != cclSuccess && group_error == cclSuccess) {
+        group_error = rc;
+    }
+    return rc;
+}
+
+cclResult_t ccl_group_start(void)
+{
+    depth++;
+    return cclSuccess;
+}
+
+cclResult_t ccl_group_submit(enum ccl_job_kind kind, ccl_job_fn run, const void *arg, size_t bytes, cclComm_t comm,
+                             struct cclStream *stream)
+{
+    if (depth == 0) {
+        _Alignas(16) char copy[ARG_BYTES];
+        memcpy(copy, arg, bytes);
+        return run(copy, stream);
+    }
+    struct job *job = calloc(1, sizeof(*job));
+    CCL_CHECK(job != NULL, cclSystemError, CCL_COLL, "out of memory for a grouped call");
+    job->kind = kind;
+    job->run = run;
+    job->comm = comm;
+    job->stream = stream;
+    memcpy(job->arg, arg, bytes);
+    const struct ccl_runtime_ops *rt;
+    if (ccl_runtime_get(&rt) == cclSuccess) {
+        rt->device_get(&job->device);
+    }
+    if (last_job != NULL) {
+        last_job->next = job;
+    } else {
+        first_job = job;
+    }
+    last_job = job;
+    job_count++;
+    return cclSuccess;
+}
+
+static void *run_lane(void *arg)
+{
+    struct lane *lane = arg;
+    const struct ccl_runtime_ops *rt;
+    for (size_t i = 0; i < lane->count && lane->rc == cclSuccess; i++) {
+        lane->rc = ccl_runtime_get(&rt);
+        if (lane->rc == cclSuccess) {
+            lane->rc = rt->device_set(lane->jobs[i]->device);
+        }
+        if (lane->rc == cclSuccess) {
+            lane->rc = lane->jobs[i]->run(lane->jobs[i]->arg, NULL);
+        }
+    }
+    if (lane->rc != cclSuccess) {
+        strncpy(lane->error, ccl_error_last(), sizeof(lane->error) - 1);
+    }
+    return NULL;
+}
+
+static struct lane *lane_for(struct lane **lanes, cclComm_t comm, size_t max_jobs)
+{
+    struct lane **p = lanes;
+    while (*p != NULL && (comm == NULL || (*p)->comm != comm)) {
+        p = &(*p)->next;
+    }
+    if (*p == NULL && (*p = calloc(1, sizeof(**p))) != NULL) {
+        (*p)->comm = comm;
+        (*p)->jobs = calloc(max_jobs, sizeof(struct job *));
+    }
+    return *p;
+}
+
+static cclResult_t run_setups(void)
+{
+    struct lane *lanes = NULL;
+    cclResult_t rc = cclSuccess;
+    for (struct job *job = first_job; job != NULL && rc == cclSuccess; job = job->next) {
+        if (job->kind == CCL_JOB_SETUP) {
+            struct lane *lane = lane_for(&lanes, job->comm, job_count);
+            if (lane == NULL || lane->jobs == NULL) {
+                rc = ccl_error_set(cclSystemError, CCL_COLL, "out of memory for a group of %zu calls", job_count);
+            } else {
+                lane->jobs[lane->count++] = job;
+            }
+        }
+    }
+    for (struct lane *lane = lanes; lane != NULL && rc == cclSuccess; lane = lane->next) {
+        /* Always on a thread of its own: a collective setup call needs all its ranks at once. */
+        lane->started = pthread_create(&lane->thread, NULL, run_lane, lane) == 0;
+        if (!lane->started) {
+            /* The lanes already started wait for this one until their deadline, then fail by name. */
+            rc = ccl_error_set(cclSystemError, CCL_COLL, "no thread for a grouped call");
+        }
+    }
+    while (lanes != NULL) {
+        struct lane *lane = lanes;
+        lanes = lane->next;
+        if (lane->started) {
+            pthread_join(lane->thread, NULL);
+        }
+        if (lane->rc != cclSuccess && rc == cclSuccess) {
+            rc = ccl_error_set(lane->rc, CCL_COLL, "%s", lane->error);
+        }
+        free(lane->jobs);
+        free(lane);
+    }
+    return rc;
+}
+
+/* Ranks of one world on one stream must run at the same time: all but the first move to a stream of their own, behind the same events. */
+static bool needs_own_stream(const struct job *job)
+{
+    for (const struct job *j = first_job; j != job; j = j->next) {
+        if (j->kind == CCL_JOB_ENQUEUE && j->stream == job->stream && j->comm != job->comm &&
+            j->comm->agreed.world_id == job->comm->agreed.world_id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Before the first job: own streams start behind what the user has enqueued so far. */
+static cclResult_t open_own_streams(void)
+{
+    for (struct job *job = first_job; job != NULL; job = job->next) {
+        if (job->kind == CCL_JOB_ENQUEUE && needs_own_stream(job)) {
+            const struct ccl_runtime_ops *rt = job->comm->rt;
+            struct cclEvent *event;
+            if (job->comm->own_stream == NULL) {
+                CCL_TRY(rt->stream_create(&job->comm->own_stream));
+            }
+            CCL_TRY(rt->event_create(&event));
+            cclResult_t rc = rt->event_record(event, job->stream);
+            rc = rc != cclSuccess ? rc : rt->event_wait(job->comm->own_stream, event);
+            rt->event_destroy(event);
+            CCL_TRY(rc);
+        }
+    }
+    return cclSuccess;
+}
+
+static cclResult_t run_enqueues(void)
+{
+    CCL_TRY(open_own_streams());
+    for (struct job *job = first_job; job != NULL; job = job->next) {
+        if (job->kind == CCL_JOB_ENQUEUE) {
+            bool own = needs_own_stream(job);
+            CCL_TRY(job->run(job->arg, own ? job->comm->own_stream : job->stream));
+        }
+    }
+    /* Behind the last job: the user's streams go on when the own streams are through. */
+    for (struct job *job = first_job; job != NULL; job = job->next) {
+        if (job->kind == CCL_JOB_ENQUEUE && needs_own_stream(job)) {
+            const struct ccl_runtime_ops *rt = job->comm->rt;
+            struct cclEvent *event;
+            CCL_TRY(rt->event_create(&event));
+            cclResult_t rc = rt->event_record(event, job->comm->own_stream);
+            rc = rc != cclSuccess ? rc : rt->event_wait(job->stream, event);
+            rt->event_destroy(event);
+            CCL_TRY(rc);
+        }
+    }
+    return cclSuccess;
+}
+
+cclResult_t ccl_group_end(void)
+{
+    CCL_CHECK(depth > 0, cclInvalidUsage, CCL_COLL, "cclGroupEnd without cclGroupStart");
+    if (--depth > 0) {
+        return cclSuccess;
+    }
+    cclResult_t rc = group_error;
+    if (rc == cclSuccess) {
+        rc = run_setups();
+    }
+    if (rc == cclSuccess) {
+        rc = run_enqueues();
+    }
+    while (first_job != NULL) {
+        struct job *job = first_job;
+        first_job = job->next;
+        free(job);
+    }
+    last_job = NULL;
+    job_count = 0;
+    group_error = cclSuccess;
+    return rc;
+}
