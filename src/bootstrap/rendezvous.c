@@ -66,8 +66,10 @@ static void decide(struct root *root, cclResult_t code, const char *fmt, ...)
 
 static void check_guest(struct root *root, const struct ccl_wire_claim_body *claim)
 {
+    bool exists = claim->nranks >= 1 && claim->nranks <= CCL_WIRE_MAX_RANKS && claim->rank >= 0 &&
+                  claim->rank < claim->nranks;
     if (root->nranks == 0) {
-        root->nranks = claim->nranks;
+        root->nranks = exists ? claim->nranks : CCL_WIRE_MAX_RANKS;
         root->first_rank = claim->rank;
     }
     if (claim->version != root->id.version) {
@@ -76,12 +78,11 @@ static void check_guest(struct root *root, const struct ccl_wire_claim_body *cla
     } else if (memcmp(claim->host, root->id.host, sizeof(claim->host)) != 0) {
         decide(root, cclInvalidUsage, "rank %d runs on another machine than the process that made the unique id",
                claim->rank);
+    } else if (!exists) {
+        decide(root, cclInvalidUsage, "rank %d of %d does not exist", claim->rank, claim->nranks);
     } else if (claim->nranks != root->nranks) {
         decide(root, cclInvalidUsage, "rank %d was given %d ranks, rank %d was given %d", claim->rank, claim->nranks,
                root->first_rank, root->nranks);
-    } else if (claim->nranks < 1 || claim->nranks > CCL_WIRE_MAX_RANKS || claim->rank < 0 ||
-               claim->rank >= claim->nranks) {
-        decide(root, cclInvalidUsage, "rank %d of %d does not exist", claim->rank, claim->nranks);
     }
     for (int i = 0; i < root->num_guests && !root->decided; i++) {
         if (root->guests[i].rank == claim->rank) {
