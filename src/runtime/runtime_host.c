@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The host backend's table: one device, whose kernels are C functions and whose memory is shared memory. Members that only check
+ * arguments are here; the work is in host_*.c. */
+#include <string.h>
+
+#include "host.h"
+#include "runtime/host_blocks.h"
+#include "runtime/host_event.h"
+#include "runtime/host_machine.h"
+#include "runtime/host_memory.h"
+#include "runtime/host_stream.h"
+#include "runtime/runtime.h"
+#include "util/config.h"
+#include "util/log.h"
+
+/* Blocks run on threads or one after the other, so no number is too large; more than this only adds work. */
+#define MAX_BLOCKS 16
+
+#if defined(__x86_64__)
+#define ARCH "x86-64"
+#elif defined(__aarch64__)
+#define ARCH "aarch64"
+#else
+#error "the host backend relies on the memory order and the futexes of x86-64 or aarch64 Linux"
+#endif
+
+static struct ccl_device_props host_props;
+
+static cclResult_t host_init(void)
+{
+    int64_t threads = ccl_env_get()->host_threads;
+    struct ccl_device_props p = {.arch = ARCH, .max_blocks = MAX_BLOCKS, .flag_stride = CCL_CACHE_LINE, .is_host = true};
+    ccl_host_machine_cpu_name(p.name, sizeof(p.name));
+    p.uid = ccl_host_machine_uid();
+    p.units = ccl_host_machine_cores();
+    host_props = p;
+    ccl_host_blocks_set_threads(threads > 0 ? (uint32_t)threads : (uint32_t)p.units);
+    return cclSuccess;
+}
+
+static cclResult_t host_device_count(int *count)
+{
+    *count = 1;
+    return cclSuccess;
+}
+
+static cclResult_t host_device_get(int *device)
+{
+    *device = 0;
+    return cclSuccess;
+}
+
+static cclResult_t host_device_set(int device)
+{
+    CCL_CHECK(device == 0, cclInvalidArgument, CCL_RT, "device %d, the host backend has only device 0", device);
+    return cclSuccess;
+}
+
+static cclResult_t host_device_props(int device, struct ccl_device_props *props)
+{
+    CCL_CHECK(device == 0, cclInvalidArgument, CCL_RT, "device %d, the host backend has only device 0", device);
+    *props = host_props;
+    return cclSuccess;
+}
+
+static cclResult_t host_host_register(void *ptr, size_t bytes, void **dev)
+{
+    CCL_CHECK(ptr != NULL, cclInvalidArgument, CCL_RT, "host memory of %zu bytes to register is NULL", bytes);
+    *dev = ptr;
+    return cclSuccess;
+}
+
+static cclResult_t host_host_unregister(void *ptr)
+{
+    (void)ptr;
+    return cclSuccess;
+}
+
+static cclResult_t enqueue_bytes(enum ccl_host_task_kind kind, void *dst, const void *src, int byte, size_t bytes,
+                                 struct cclStream *stream)
+{
+    struct ccl_host_task *task;
+    if (bytes == 0) {
+        return cclSuccess;
+    }
+    CCL_TRY(ccl_host_stream_resolve(stream, &stream));
+    CCL_TRY(ccl_host_stream_begin(stream, kind, 0, &task));
+    task->byte = (unsigned char)byte;
+    task->u.copy.dst = dst;
+    task->u.copy.src = src;
+    task->u.copy.size_bytes = bytes;
+    ccl_host_stream_commit(stream, task);
+    return cclSuccess;
+}
+
+static cclResult_t host_copy(void *dst, const void *src, size_t bytes, struct cclStream *stream)
+{
+    CCL_CHECK(bytes == 0 || (dst != NULL && src != NULL), cclInvalidArgument, CCL_RT, "copy of %zu bytes from %p to %p", bytes, src, dst);
+    return enqueue_bytes(CCL_HOST_TASK_COPY, dst, src, 0, bytes, stream);
+}
+
+static cclResult_t host_fill(void *dst, int byte, size_t bytes, struct cclStream *stream)
+{
+    CCL_CHECK(bytes == 0 || dst != NULL, cclInvalidArgument, CCL_RT, "fill of %zu bytes at %p", bytes, dst);
+    return enqueue_bytes(CCL_HOST_TASK_FILL, dst, NULL, byte, bytes, stream);
+}
+
+static cclResult_t host_stream_sync(struct cclStream *stream)
+{
+    CCL_TRY(ccl_host_stream_resolve(stream, &stream));
+    ccl_host_stream_wait(stream, ccl_host_stream_tail(stream));
+    return cclSuccess;
+}
+
+static cclResult_t host_stream_query(struct cclStream *stream)
+{
+    CCL_TRY(ccl_host_stream_resolve(stream, &stream));
+    if (ccl_host_stream_reached(stream, ccl_host_stream_tail(stream))) {
+        return cclSuccess;
+    }
+    /* Somebody is waiting by asking, so the work should not wait for the worker's nap to end. */
+    ccl_host_stream_nudge(stream);
+    return cclInProgress;
+}
+
+static cclResult_t host_capture_query(struct cclStream *stream, uint64_t *id)
+{
+    (void)stream; /* the host backend has no graphs */
+    *id = 0;
+    return cclSuccess;
+}
+
+static cclResult_t host_max_resident(enum ccl_kernel kernel, uint32_t threads, uint32_t shared_bytes, int *blocks)
+{
+    (void)shared_bytes;
+    CCL_CHECK((unsigned)kernel < CCL_NUM_KERNELS, cclInvalidArgument, CCL_RT, "kernel %d of %d", (int)kernel, CCL_NUM_KERNELS);
+    CCL_CHECK(threads == 1, cclInvalidArgument, CCL_RT, "%u threads a block, the host backend has 1", threads);
+    *blocks = host_props.max_blocks;
+    return cclSuccess;
+}
+
+static cclResult_t host_launch(struct cclStream *stream, const struct ccl_launch *l)
+{
+    CCL_CHECK((unsigned)l->kernel < CCL_NUM_KERNELS, cclInvalidArgument, CCL_RT, "launch of kernel %d of %d", (int)l->kernel,
+              CCL_NUM_KERNELS);
+    CCL_CHECK(l->grid > 0 && l->threads == 1, cclInvalidArgument, CCL_RT,
+              "launch of %u blocks of %u threads, the host backend has 1 thread a block", l->grid, l->threads);
+    CCL_TRY(ccl_host_stream_resolve(stream, &stream));
+    return ccl_host_stream_launch(stream, ccl_host_kernels[l->kernel], l->grid, l->args, l->args_bytes);
+}
+
+const struct ccl_runtime_ops ccl_runtime_host = {
+    .name = "host",
+    .init = host_init,
+    .device_count = host_device_count,
+    .device_get = host_device_get,
+    .device_set = host_device_set,
+    .device_props = host_device_props,
+    .mem_alloc = ccl_host_memory_alloc,
+    .mem_free = ccl_host_memory_free,
+    .host_register = host_host_register,
+    .host_unregister = host_host_unregister,
+    .pointer_query = ccl_host_memory_query,
+    .mem_export = ccl_host_memory_export,
+    .mem_import = ccl_host_memory_import,
+    .mem_close = ccl_host_memory_close,
+    .copy = host_copy,
+    .fill = host_fill,
+    .stream_create = ccl_host_stream_create,
+    .stream_destroy = ccl_host_stream_destroy,
+    .stream_sync = host_stream_sync,
+    .stream_query = host_stream_query,
+    .capture_query = host_capture_query,
+    .event_create = ccl_host_event_create,
+    .event_destroy = ccl_host_event_destroy,
+    .event_record = ccl_host_event_record,
+    .event_wait = ccl_host_event_wait,
+    .event_sync = ccl_host_event_sync,
+    .event_elapsed = ccl_host_event_elapsed,
+    .max_resident = host_max_resident,
+    .launch = host_launch,
+};
