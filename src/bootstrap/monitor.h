@@ -14,15 +14,18 @@ struct ccl_monitor_port;
 
 /* Called on the monitor thread, one at a time, never after ccl_monitor_detach has returned. */
 struct ccl_monitor_callbacks {
-    /* The process of rank peer is gone. Once a peer. */
+    /* The process of rank peer is gone; its last messages have come before. Once a peer, whether it had detached or not; where
+     * processes cannot be watched (no pidfd) a peer that had detached is not reported. */
     void (*peer_died)(void *ctx, int peer);
-    /* A message of peer, in the order sent by that peer. fd is -1 or owned by the callee. May call ccl_monitor_send. */
+    /* A message of peer, in the order sent by that peer. fd is -1 or owned by the callee; -1 also (logged) when this process had no
+     * descriptor left to receive it. May call ccl_monitor_send and ccl_monitor_detach. */
     void (*message)(void *ctx, int peer, const void *msg, size_t bytes, int fd);
-    /* Every 100 ms while at least one port asked for it with ccl_monitor_want_tick; may be NULL. */
+    /* Every 100 ms while this port asks for it with ccl_monitor_want_tick; may be NULL. */
     void (*tick)(void *ctx);
 };
 
-/* Collective over boot (exchanges listener names, never blocks on the monitor of a peer). Peers in this very process are served too. */
+/* Collective over boot (exchanges listener names, never blocks on the monitor of a peer). Peers in this very process are served too, and
+ * so is this rank itself. *out is written before the first callback, which may come before this returns. */
 cclResult_t ccl_monitor_attach(struct ccl_bootstrap *boot, const struct ccl_monitor_callbacks *callbacks, void *ctx,
                                struct ccl_monitor_port **out);
 /* Local; waits for a callback of this port that is running (unless called from one), drops what is unsent. NULL is fine. */

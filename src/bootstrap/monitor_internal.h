@@ -40,6 +40,7 @@ struct ccl_mon_item {
 
 struct ccl_mon_queue {
     struct ccl_mon_item *head, *tail;
+    int count;
 };
 
 /* What every rank tells the others in attach. name is the listener's and so tells processes apart. */

@@ -49,12 +49,14 @@ void ccl_mon_queue_push(struct ccl_mon_queue *queue, struct ccl_mon_item *item)
         queue->head = item;
     }
     queue->tail = item;
+    queue->count++;
 }
 
 struct ccl_mon_item *ccl_mon_queue_pop(struct ccl_mon_queue *queue)
 {
     struct ccl_mon_item *item = queue->head;
     if (item != NULL) {
+        queue->count--;
         queue->head = item->next;
         if (queue->head == NULL) {
             queue->tail = NULL;
@@ -165,21 +167,35 @@ bool ccl_mon_deliver_one(struct ccl_monitor *mon)
     return true;
 }
 
+/* Put the death behind the last message of that peer and both before everything else: a death must not wait for the messages of
+ * others, towards which it has no order. */
+static void push_death(struct ccl_monitor_port *port, struct ccl_mon_peer *peer)
+{
+    struct ccl_mon_queue all = port->inbox, others = {0};
+    struct ccl_mon_item *item;
+    port->inbox = (struct ccl_mon_queue){0};
+    while ((item = ccl_mon_queue_pop(&all)) != NULL) {
+        ccl_mon_queue_push(item->peer == peer->rank ? &port->inbox : &others, item);
+    }
+    peer->death = (struct ccl_mon_item){.peer = peer->rank, .fd = -1, .death = true};
+    ccl_mon_queue_push(&port->inbox, &peer->death);
+    while ((item = ccl_mon_queue_pop(&others)) != NULL) {
+        ccl_mon_queue_push(&port->inbox, item);
+    }
+    ccl_mon_port_ready(port);
+}
+
 void ccl_mon_peer_dead(struct ccl_mon_peer *peer)
 {
-    struct ccl_monitor_port *port = peer->port;
     if (peer->dead) {
         return;
     }
     peer->dead = true;
     /* Its connection may still be in the backlog. */
-    ccl_mon_accept(port->mon);
+    ccl_mon_accept(peer->port->mon);
     ccl_mon_in_read(peer, LAST_PACKETS);
     ccl_mon_in_close(peer, false);
     ccl_mon_out_close(peer);
     peer->accepted = true; /* nothing comes after a death */
-    peer->death.peer = peer->rank;
-    peer->death.fd = -1;
-    peer->death.death = true;
-    ccl_mon_inbox_push(port, &peer->death);
+    push_death(peer->port, peer);
 }

@@ -17,8 +17,10 @@
 
 #define EVENTS_A_ROUND 32
 #define PACKETS_A_ROUND 16
-/* More than one round can read, so that inboxes do not grow while their sockets could hold the senders back. */
-#define DELIVERIES_A_ROUND 1024
+/* After this long callbacks pause, so that slow ones do not hide a death. */
+#define DELIVER_NS 5000000u
+/* An inbox with more than this takes nothing from sockets, which then hold the senders back. */
+#define INBOX_LIMIT 1024
 
 pthread_mutex_t ccl_mon_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t ccl_mon_callback_done = PTHREAD_COND_INITIALIZER;
@@ -76,7 +78,9 @@ static void handle_event(struct ccl_monitor *mon, uint64_t key, uint32_t events)
         ccl_mon_accept(mon);
         break;
     case CCL_MON_IN:
-        if (port != NULL) {
+        /* Not read, the event comes again; that does not spin, since there is an inbox to work off. Before the port is active
+         * it would, but then peers have little to say. */
+        if (port != NULL && (port->inbox.count < INBOX_LIMIT || !port->active)) {
             ccl_mon_in_read(&port->peers[rank], PACKETS_A_ROUND);
         }
         break;
@@ -171,7 +175,8 @@ static void *monitor_main(void *arg)
             handle_event(mon, events[i].data.u64, events[i].events);
         }
         run_timers(mon);
-        for (int i = 0; i < DELIVERIES_A_ROUND && ccl_mon_deliver_one(mon); i++) {
+        uint64_t end = ccl_now_ns() + DELIVER_NS;
+        while (ccl_mon_deliver_one(mon) && ccl_now_ns() < end) {
         }
     }
     bool alone = mon->stop_alone;

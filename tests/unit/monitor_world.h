@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -98,7 +99,7 @@ static inline void box_message(void *ctx, int peer, const void *msg, size_t byte
         atomic_fetch_add(&box->wrong, 1);
     }
     if (fd >= 0) {
-        if (pread(fd, &in_file, sizeof(in_file), 0) != sizeof(in_file) || in_file != note.seq) {
+        if ((fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0 || pread(fd, &in_file, sizeof(in_file), 0) != sizeof(in_file) || in_file != note.seq) {
             atomic_fetch_add(&box->wrong, 1);
         }
         close(fd);

@@ -31,11 +31,11 @@ static inline void test_sleep_us(unsigned us)
     nanosleep(&(struct timespec){us / 1000000, us % 1000000 * 1000L}, NULL);
 }
 
-/* False when *word has not become value after ten seconds. */
+/* False when *word is still less than value after ten seconds. */
 static inline bool test_await(const uint32_t *word, uint32_t value)
 {
     uint64_t end_ns = ccl_now_ns() + 10000000000u;
-    while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
+    while (__atomic_load_n(word, __ATOMIC_ACQUIRE) < value) {
         if (ccl_now_ns() > end_ns) {
             return false;
         }

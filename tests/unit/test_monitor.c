@@ -107,6 +107,43 @@ static void killed(struct world *w)
     TEST_EQ(atomic_load(&box[0].wrong), 0);
 }
 
+/* Slow callbacks for a flood from rank 1 must not hide the death of rank 2 from rank 0. */
+static void killed_under_load(struct world *w)
+{
+    enum { NOTES = 3000 };
+    struct box box = {0};
+    box_open(&box, w);
+    if (w->rank == 0) {
+        atomic_store(&box.sleep_us, 1000);
+    }
+    if (w->rank == 1) {
+        for (uint32_t seq = 0; seq < NOTES; seq++) {
+            TEST_EQ(send_note(&box, 0, seq, false), cclSuccess);
+        }
+    }
+    TEST_EQ(ccl_bootstrap_barrier(w->boot), cclSuccess);
+    if (w->rank == 2) {
+        TEST_EQ(send_note(&box, 0, 0, false), cclSuccess);
+        atomic_store(&w->shared->when_ns, ccl_now_ns());
+        kill(getpid(), SIGKILL);
+    }
+    TEST_CHECK(wait_for(&box.died[2], 1, UINT64_C(5000000000)));
+    uint64_t took = atomic_load(&box.died_ns[2]) - atomic_load(&w->shared->when_ns);
+    printf("  rank %d: death seen after %.3f ms, %d messages waiting\n", w->rank, (double)took * 1e-6,
+           w->rank == 0 ? NOTES - atomic_load(&box.got[1]) : 0);
+    TEST_CHECK(took < KILL_LIMIT_NS);
+    if (w->rank == 0) {
+        TEST_EQ(atomic_load(&box.got_at_death[2]), 1);
+        TEST_CHECK(atomic_load(&box.got[1]) < NOTES);
+        atomic_store(&box.sleep_us, 0);
+        TEST_CHECK(wait_for(&box.got[1], NOTES, TIMEOUT_NS));
+        atomic_store(&w->shared->step, 1);
+    }
+    TEST_CHECK(wait_for(&w->shared->step, 1, TIMEOUT_NS));
+    TEST_EQ(atomic_load(&box.wrong), 0);
+    box_close(&box);
+}
+
 /* Rank 1 leaves in order, rank 2 exits without a word, rank 0 looks. */
 static void exits(struct world *w)
 {
@@ -192,6 +229,27 @@ static bool find_thread(unsigned long long *blocked)
     return found;
 }
 
+static void check_close_on_exec(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    struct dirent *entry;
+    char target[256], path[300];
+    int ours = 0;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%s", entry->d_name);
+        ssize_t n = readlink(path, target, sizeof(target) - 1);
+        target[n > 0 ? n : 0] = '\0';
+        if (strncmp(target, "socket:", 7) == 0 || strncmp(target, "anon_inode:", 11) == 0) {
+            ours++;
+            if ((fcntl(atoi(entry->d_name), F_GETFD) & FD_CLOEXEC) == 0) {
+                TEST_FAIL("descriptor %s, %s, would survive exec", entry->d_name, target);
+            }
+        }
+    }
+    closedir(dir);
+    TEST_CHECK(ours >= 3); /* epoll, eventfd, listener */
+}
+
 static void thread_properties(struct world *w)
 {
     struct box box = {0};
@@ -206,6 +264,7 @@ static void thread_properties(struct world *w)
             TEST_FAIL("signal %d is not blocked on the monitor thread", sig);
         }
     }
+    check_close_on_exec();
     int tasks = count_entries("/proc/self/task");
     box_close(&box);
     TEST_CHECK(entries_become("/proc/self/task", tasks - 1));
@@ -257,6 +316,7 @@ int main(void)
     run_processes("killed", 3, true, 2, killed);
     run_processes("killed", 3, false, 2, killed);
     run_processes("killed", 5, true, 4, killed);
+    run_processes("killed_under_load", 3, true, 2, killed_under_load);
     run_processes("exits", 3, true, -1, exits);
     run_processes("exits", 3, false, -1, exits);
     run_threads("ticks", 1, ticks);

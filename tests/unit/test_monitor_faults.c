@@ -2,7 +2,6 @@
  *
  * Proves that the monitor stands what goes wrong around it: detach in a flood and from a callback, strangers on its socket, no
  * descriptors left, forks of its process; and that no callback comes after a detach. */
-#include <fcntl.h>
 #include <sys/resource.h>
 
 #include "bootstrap/monitor_internal.h"
@@ -109,6 +108,27 @@ static bool is_closed(int fd, int limit_s)
     return n == 0 || (n < 0 && errno == ECONNRESET);
 }
 
+/* A process of another user that somehow knows the token of rank 0. Takes root to try. */
+static void other_user(struct box *box)
+{
+    const struct ccl_mon_card *card = &box->port->peers[0].card;
+    struct ccl_mon_hello hello = {.magic = CCL_MON_HELLO_MAGIC, .rank = 1, .port_id = card->port_id};
+    int status = 0;
+    if (geteuid() != 0) {
+        return;
+    }
+    memcpy(hello.token, card->token, sizeof(hello.token));
+    pid_t child = fork();
+    if (child == 0) {
+        bool changed = setresuid(65534, 65534, 65534) == 0;
+        int fd = knock(box, 0);
+        send(fd, &hello, sizeof(hello), MSG_NOSIGNAL);
+        _exit(changed && is_closed(fd, 5) ? 0 : 1);
+    }
+    TEST_EQ(waitpid(child, &status, 0), child);
+    TEST_EQ(status, 0);
+}
+
 /* Rank 1 does to rank 0 what a stranger can do, then both talk as if nothing had been. */
 static void strangers(struct world *w)
 {
@@ -148,6 +168,7 @@ static void strangers(struct world *w)
         TEST_CHECK(is_closed(fd, 5));
         close(fd);
         close(knock(&box, 0));
+        other_user(&box);
         for (int i = 0; i < SILENT; i++) {
             silent[i] = knock(&box, 0);
         }

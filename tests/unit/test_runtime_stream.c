@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "runtime/host_futex.h"
 #include "runtime_test.h"
 
 #define THREADS 4
@@ -135,7 +136,9 @@ static void check_worker(unsigned pause_us, int rounds)
         best_ns = ns < best_ns ? ns : best_ns;
         test_sleep_us(pause_us);
         if (pause_us > 200000) {
-            TEST_EQ(__atomic_load_n(&stream->worker_state, __ATOMIC_RELAXED), CCL_HOST_WORKER_SLEEPS);
+            ccl_host_spin_lock(&stream->enq);
+            TEST_EQ(stream->worker_state, CCL_HOST_WORKER_SLEEPS);
+            ccl_host_spin_unlock(&stream->enq);
         }
     }
     printf("worker stepped in after %.3f ms at best, %u us pause\n", (double)best_ns / 1e6, pause_us);
