@@ -63,7 +63,7 @@ struct world {
 static _Thread_local bool fail_alloc, fail_export;
 static atomic_int fail_import_of = -1; /* imports of allocations of this many bytes fail */
 static atomic_int fail_import_once;    /* the next so many imports fail */
-static atomic_int closes, device_copies;
+static atomic_int closes;
 static struct ccl_runtime_ops test_ops;
 
 static cclResult_t faulty_alloc(enum ccl_mem_type type, size_t bytes, void **ptr)

@@ -228,6 +228,8 @@ static cclResult_t no_host_props(int device, struct ccl_device_props *props)
     return cclSuccess;
 }
 
+static atomic_int device_copies;
+
 static cclResult_t counting_copy(void *dst, const void *src, size_t bytes, struct cclStream *stream)
 {
     atomic_fetch_add(&device_copies, 1);
