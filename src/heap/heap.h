@@ -21,7 +21,9 @@ cclResult_t ccl_heap_create(const struct ccl_runtime_ops *rt, struct ccl_bootstr
  * ranks share (heap blocks of the parent are found, not freed, through the child); its own allocations go to chunks of its own. */
 cclResult_t ccl_heap_split(struct ccl_heap *parent, struct ccl_bootstrap *boot, const int *ranks, size_t chunk_bytes,
                            struct ccl_heap **out);
-/* Local. NULL and half-built are fine. unclean: peers may still store into our memory (abort), so nothing is unmapped that they may hit. */
+/* Local, after the port was detached. NULL and half-built are fine. unclean: own kernels have not left, or peers may still store into
+ * memory that is not reference counted (abort): chunks, imports and the table then stay mapped until the process ends. On the
+ * host backend memory is reference counted, so after an abort that all own kernels have left, false is right. */
 void ccl_heap_destroy(struct ccl_heap *heap, bool unclean);
 
 /* Collective. bytes > 0. On success the window offset of *ptr is equal on all ranks. cclInvalidArgument: ranks gave different sizes
@@ -37,6 +39,9 @@ cclResult_t ccl_heap_check(const struct ccl_heap *heap);
 void ccl_heap_set_port(struct ccl_heap *heap, struct ccl_monitor_port *port);
 void ccl_heap_on_message(struct ccl_heap *heap, int peer, const void *msg, size_t bytes, int fd); /* monitor thread */
 void ccl_heap_on_peer_died(struct ccl_heap *heap, int peer);                                      /* monitor thread */
+/* Local, before ccl_monitor_detach: tells the peers that this rank answers no more, so that their deregistrations do not wait for
+ * it. Nothing can be registered afterwards. NULL and a heap without port are fine. */
+void ccl_heap_leave(struct ccl_heap *heap);
 
 /* Local. The whole underlying allocation is exported once (cached by allocation, reference counted), peers map it in their monitor
  * threads. *handle NULL: this memory cannot be exported, one INFO line says why. */
@@ -49,9 +54,10 @@ void ccl_heap_pointer_info(const struct ccl_heap *heap, const void *ptr, cclPoin
 struct ccl_window_hit {
     uint32_t id;            /* 1..CCL_WINDOWS-1 */
     uint64_t off;           /* bytes from the window's base to the pointer */
-    const uint64_t *bases;  /* by rank: base as mapped here; only when symmetric, else NULL */
+    const uint64_t *bases;  /* by rank: base as mapped here; only when symmetric, else NULL; valid until the next call on this heap */
 };
-/* Fast path, no lock: the window that holds all of [ptr, ptr+bytes). False: none. */
+/* Fast path, no lock: the window that holds all of [ptr, ptr+bytes). False: none. API thread of this communicator only. The first
+ * call after a change of the windows takes the lock to see it. */
 bool ccl_heap_find(struct ccl_heap *heap, const void *ptr, size_t bytes, struct ccl_window_hit *hit);
 /* Kernel-side address of uint64_t[n][CCL_WINDOWS], see struct ccl_k_comm. */
 uint64_t ccl_heap_table(const struct ccl_heap *heap);

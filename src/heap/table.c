@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The device tables: uint64_t[n][CCL_WINDOWS] of each heap, the base of window id of an owner as mapped here. On a host device an entry
+ * is stored with release (pairs with the kernels' acquire load of the entry, before they translate an address); on a GPU
+ * it is copied on a stream of the heap's own, since a kernel may be running: 8 aligned bytes, so a kernel sees the old or the
+ * new base. */
+#include <stdlib.h>
+
+#include "heap/window.h"
+
+cclResult_t ccl_table_init(struct ccl_heap *heap)
+{
+    size_t bytes = (size_t)heap->n * CCL_WINDOWS * sizeof(uint64_t);
+    void *table;
+    CCL_TRY(heap->rt->mem_alloc(CCL_MEM_DATA, bytes, &table));
+    heap->table = table;
+    if (heap->is_host) {
+        heap->shadow = heap->table;
+        return cclSuccess;
+    }
+    heap->shadow = calloc(1, bytes);
+    CCL_CHECK(heap->shadow != NULL, cclSystemError, CCL_HEAP, "no memory for a window table of %zu bytes", bytes);
+    return heap->rt->stream_create(&heap->stream);
+}
+
+void ccl_table_finish(struct ccl_heap *heap, bool keep)
+{
+    if (heap->stream != NULL) {
+        heap->rt->stream_destroy(heap->stream);
+    }
+    if (heap->shadow != heap->table) {
+        free(heap->shadow);
+    }
+    if (!keep) {
+        heap->rt->mem_free(heap->table);
+    }
+}
+
+static cclResult_t store(struct ccl_heap *heap, int rank, uint32_t id, uint64_t base)
+{
+    size_t at = (size_t)rank * CCL_WINDOWS + id;
+    if (heap->is_host) {
+        __atomic_store_n(&heap->table[at], base, __ATOMIC_RELEASE);
+        return cclSuccess;
+    }
+    heap->shadow[at] = base;
+    return heap->rt->copy(&heap->table[at], &heap->shadow[at], sizeof(base), heap->stream);
+}
+
+/* The stores are in the table when this returns. */
+static cclResult_t flush(struct ccl_heap *heap)
+{
+    return heap->is_host ? cclSuccess : heap->rt->stream_sync(heap->stream);
+}
+
+/* The first error counts, the rest is done all the same. */
+static void keep_first(cclResult_t *rc, cclResult_t next)
+{
+    if (*rc == cclSuccess) {
+        *rc = next;
+    }
+}
+
+/* only: 0, or the value an entry must hold to be replaced. */
+static cclResult_t replace(struct ccl_family *family, uint64_t home, int owner, uint32_t id, uint64_t only, uint64_t base)
+{
+    cclResult_t rc = cclSuccess;
+    for (struct ccl_heap *heap = family->heaps; heap != NULL; heap = heap->next) {
+        int rank = heap->rank_of[owner];
+        if (rank < 0 || !ccl_heap_sees(heap, home) ||
+            (only != 0 && heap->shadow[(size_t)rank * CCL_WINDOWS + id] != only)) {
+            continue;
+        }
+        int device = ccl_heap_device_enter(heap);
+        keep_first(&rc, store(heap, rank, id, base));
+        keep_first(&rc, flush(heap));
+        ccl_heap_device_leave(heap, device);
+    }
+    return rc;
+}
+
+cclResult_t ccl_table_set(struct ccl_family *family, uint64_t home, int owner, uint32_t id, uint64_t base)
+{
+    return replace(family, home, owner, id, 0, base);
+}
+
+cclResult_t ccl_table_clear(struct ccl_family *family, uint64_t home, int owner, uint32_t id, uint64_t base)
+{
+    return replace(family, home, owner, id, base, 0);
+}
+
+cclResult_t ccl_table_set_chunk(struct ccl_family *family, const struct ccl_window *w, bool on)
+{
+    cclResult_t rc = cclSuccess;
+    for (struct ccl_heap *heap = family->heaps; heap != NULL; heap = heap->next) {
+        if (!ccl_heap_sees(heap, w->home)) {
+            continue;
+        }
+        int device = ccl_heap_device_enter(heap);
+        for (int j = 0; j < heap->n; j++) {
+            uint64_t base = w->bases[heap->family_rank[j]];
+            if (on || heap->shadow[(size_t)j * CCL_WINDOWS + w->id] == base) {
+                keep_first(&rc, store(heap, j, w->id, on ? base : 0));
+            }
+        }
+        keep_first(&rc, flush(heap));
+        ccl_heap_device_leave(heap, device);
+    }
+    return rc;
+}
+
+cclResult_t ccl_table_fill(struct ccl_heap *heap)
+{
+    cclResult_t rc = cclSuccess;
+    for (const struct ccl_window *w = heap->family->windows; w != NULL; w = w->next) {
+        if (w->state == CCL_WINDOW_HIDDEN || !ccl_heap_sees(heap, w->home)) {
+            continue;
+        }
+        for (int j = 0; j < heap->n; j++) {
+            if (w->bases != NULL) {
+                keep_first(&rc, store(heap, j, w->id, w->bases[heap->family_rank[j]]));
+            } else if (j == heap->rank) {
+                keep_first(&rc, store(heap, j, w->id, (uint64_t)(uintptr_t)w->base));
+            }
+        }
+    }
+    for (const struct ccl_import *import = heap->family->imports; import != NULL; import = import->next) {
+        int rank = heap->rank_of[import->owner];
+        if (rank >= 0 && ccl_heap_sees(heap, import->home)) {
+            keep_first(&rc, store(heap, rank, import->id, (uint64_t)(uintptr_t)import->base));
+        }
+    }
+    keep_first(&rc, flush(heap));
+    return rc;
+}
