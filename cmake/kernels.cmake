@@ -64,11 +64,16 @@ function(probe_compiler compiler arch suffix out)
   set(${out}_text "${${key}_TEXT}" PARENT_SCOPE)
 endfunction()
 
-# One image: the command that makes it, its bytes in the assembly, its row in the table.
+# One image: the command that makes it, its bytes in the assembly, its row in the table. clang's driver ignores -MF when it makes
+# device code only, so its compiler proper is told.
 macro(add_code_object arch_label arch_file source kind)
   get_filename_component(stem ${source} NAME_WE)
   set(image ${object_dir}/${stem}_${arch_file}.co)
-  add_custom_command(OUTPUT ${image} COMMAND ${ARGN} -MD -MF ${image}.d -o ${image} ${source} DEPENDS ${source} DEPFILE ${image}.d
+  set(depfile_flags -MD -MF ${image}.d)
+  if(${kind} STREQUAL "CCL_CODE_AMD_ELF")
+    set(depfile_flags -Xclang -dependency-file -Xclang ${image}.d -Xclang -MT -Xclang ${image})
+  endif()
+  add_custom_command(OUTPUT ${image} COMMAND ${ARGN} ${depfile_flags} -o ${image} ${source} DEPENDS ${source} DEPFILE ${image}.d
                      COMMENT "Compiling ${stem}.hip for ${arch_label}" VERBATIM)
   set(symbol ccl_code_${stem}_${arch_file})
   list(APPEND ccl_code_files ${image})

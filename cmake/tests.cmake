@@ -20,7 +20,7 @@ set(CCL_TEST_ENVIRONMENT
     OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
     OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_pml=ob1
     OMPI_MCA_oob_tcp_if_include=lo OMPI_MCA_btl_base_warn_component_unused=0 OMPI_MCA_plm_rsh_agent=
-    ASAN_OPTIONS=detect_stack_use_after_return=1
+    ASAN_OPTIONS=detect_stack_use_after_return=1:fast_unwind_on_malloc=0
     LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/../tests/lsan.supp:print_suppressions=0
     TSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/../tests/tsan.supp:halt_on_error=1
     UBSAN_OPTIONS=print_stacktrace=1)
