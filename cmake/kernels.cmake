@@ -83,9 +83,9 @@ endmacro()
 
 function(report_missing)
   if(CCL_GPU_KERNELS STREQUAL "ON")
-    message(FATAL_ERROR ${ARGN})
+    message(FATAL_ERROR "${ARGN}")
   endif()
-  message(STATUS ${ARGN})
+  message(STATUS "${ARGN}")
 endfunction()
 
 file(GLOB hip_sources CONFIGURE_DEPENDS kernels/*.hip)
