@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Proves that every embedded GPU image is what its row in ccl_code_objects says (an ELF for that AMD architecture, a CUDA fatbin), and
+ * that each architecture has every kernel of kernel_list.h exactly once, with its descriptor. */
+/* CTEST: labels quick */
+#include <elf.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernel_list.h"
+#include "runtime/code_objects.h"
+#include "test.h"
+
+#define MAX_ARCHS 16
+#define OSABI_AMDGPU_HSA 64
+#define MACHINE_AMDGPU 224
+#define FLAGS_MACH 0xffu
+#define FATBIN_MAGIC 0xba55ed50u
+#define FATBIN_PARTS 3 /* two machine codes and PTX */
+#define DESCRIPTOR_BYTES 64
+
+static const char *const kernel_names[] = {
+#define CCL_K(name, args) "ccl_k_" #name,
+    CCL_KERNEL_LIST(CCL_K)
+#undef CCL_K
+};
+
+/* The numbers of the architectures in the flags of an AMD ELF. */
+static const struct {
+    const char *arch;
+    uint32_t mach;
+} amd_archs[] = {{"gfx90a", 0x3f}, {"gfx942", 0x4c}, {"gfx950", 0x4f}, {"gfx1100", 0x41}, {"gfx1250", 0x49}};
+
+/* How often each kernel was found for one architecture. */
+static struct arch_count {
+    const char *arch;
+    enum ccl_code_kind kind;
+    int code[CCL_NUM_KERNELS], descriptors[CCL_NUM_KERNELS];
+} counts[MAX_ARCHS];
+static int num_counts;
+
+static struct arch_count *count_of(const struct ccl_code_object *object)
+{
+    for (int i = 0; i < num_counts; i++) {
+        if (strcmp(counts[i].arch, object->arch) == 0) {
+            return &counts[i];
+        }
+    }
+    if (num_counts == MAX_ARCHS) {
+        TEST_FAIL("more than %d architectures", MAX_ARCHS);
+        return NULL;
+    }
+    counts[num_counts].arch = object->arch;
+    counts[num_counts].kind = object->kind;
+    return &counts[num_counts++];
+}
+
+static bool inside(const struct ccl_code_object *object, uint64_t off, uint64_t bytes)
+{
+    uint64_t size = (uint64_t)(object->end - object->begin);
+    return off <= size && bytes <= size - off;
+}
+
+static void count_symbols(const struct ccl_code_object *object, const Elf64_Shdr *table, const Elf64_Shdr *names,
+                          struct arch_count *count)
+{
+    if (!inside(object, table->sh_offset, table->sh_size) || !inside(object, names->sh_offset, names->sh_size)) {
+        TEST_FAIL("%s %s: a section lies outside the image", object->arch, object->file);
+        return;
+    }
+    const Elf64_Sym *symbols = (const Elf64_Sym *)(object->begin + table->sh_offset);
+    const char *text = (const char *)(object->begin + names->sh_offset);
+    for (uint64_t i = 0; i < table->sh_size / sizeof(*symbols); i++) {
+        const char *name = symbols[i].st_name < names->sh_size ? text + symbols[i].st_name : "";
+        for (int k = 0; k < CCL_NUM_KERNELS; k++) {
+            size_t length = strlen(kernel_names[k]);
+            if (strncmp(name, kernel_names[k], length) != 0) {
+                continue;
+            }
+            if (name[length] == '\0' && ELF64_ST_TYPE(symbols[i].st_info) == STT_FUNC) {
+                count->code[k]++;
+            } else if (strcmp(name + length, ".kd") == 0) {
+                TEST_EQ(symbols[i].st_size, DESCRIPTOR_BYTES);
+                count->descriptors[k]++;
+            }
+        }
+    }
+}
+
+static void check_amd(const struct ccl_code_object *object, struct arch_count *count)
+{
+    const Elf64_Ehdr *head = (const Elf64_Ehdr *)object->begin;
+    if (!inside(object, 0, sizeof(*head)) || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0) {
+        TEST_FAIL("%s %s: %td bytes, no ELF", object->arch, object->file, object->end - object->begin);
+        return;
+    }
+    TEST_EQ(head->e_ident[EI_CLASS], ELFCLASS64);
+    TEST_EQ(head->e_ident[EI_OSABI], OSABI_AMDGPU_HSA);
+    TEST_EQ(head->e_machine, MACHINE_AMDGPU);
+    bool known = false;
+    for (size_t i = 0; i < sizeof(amd_archs) / sizeof(amd_archs[0]); i++) {
+        if (strcmp(object->arch, amd_archs[i].arch) == 0) {
+            known = true;
+            TEST_EQ(head->e_flags & FLAGS_MACH, amd_archs[i].mach);
+        }
+    }
+    if (!known) {
+        TEST_FAIL("%s: no such architecture in the test", object->arch);
+    }
+    if (!inside(object, head->e_shoff, (uint64_t)head->e_shnum * sizeof(Elf64_Shdr))) {
+        TEST_FAIL("%s %s: the section table lies outside the image", object->arch, object->file);
+        return;
+    }
+    const Elf64_Shdr *sections = (const Elf64_Shdr *)(object->begin + head->e_shoff);
+    for (int i = 0; i < head->e_shnum; i++) {
+        if (sections[i].sh_type == SHT_DYNSYM && sections[i].sh_link < head->e_shnum) {
+            count_symbols(object, &sections[i], &sections[sections[i].sh_link], count);
+        }
+    }
+}
+
+static bool is_word(unsigned char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* The parts of a fatbin are not unpacked: a kernel is there when its name is, as a whole word, at least once a part. */
+static void check_cuda(const struct ccl_code_object *object, struct arch_count *count)
+{
+    uint32_t magic = 0;
+    size_t size = (size_t)(object->end - object->begin);
+    memcpy(&magic, object->begin, size < sizeof(magic) ? size : sizeof(magic));
+    TEST_EQ(magic, FATBIN_MAGIC);
+    for (int k = 0; k < CCL_NUM_KERNELS; k++) {
+        size_t length = strlen(kernel_names[k]);
+        int found = 0;
+        const unsigned char *p = object->begin;
+        while ((p = memmem(p, (size_t)(object->end - p), kernel_names[k], length)) != NULL) {
+            bool whole = (p == object->begin || !is_word(p[-1])) && (p + length == object->end || !is_word(p[length]));
+            found += whole;
+            p += length;
+        }
+        count->code[k] += found >= FATBIN_PARTS;
+        count->descriptors[k] = count->code[k];
+    }
+}
+
+int main(void)
+{
+    for (const struct ccl_code_object *object = ccl_code_objects; object->arch != NULL; object++) {
+        struct arch_count *count = count_of(object);
+        if (count != NULL && object->kind == CCL_CODE_AMD_ELF) {
+            check_amd(object, count);
+        } else if (count != NULL) {
+            check_cuda(object, count);
+        }
+    }
+    if (num_counts == 0) {
+        TEST_SKIP_NOW("no GPU code objects in this build");
+    }
+    for (int i = 0; i < num_counts; i++) {
+        for (int k = 0; k < CCL_NUM_KERNELS; k++) {
+            if (counts[i].code[k] != 1 || counts[i].descriptors[k] != 1) {
+                TEST_FAIL("%s: %s found %d times, its descriptor %d times, want 1", counts[i].arch, kernel_names[k],
+                          counts[i].code[k], counts[i].descriptors[k]);
+            }
+        }
+        printf("%s: %d kernels\n", counts[i].arch, CCL_NUM_KERNELS);
+    }
+    return test_result();
+}
