@@ -82,6 +82,7 @@ struct bench_session {
     int rank, ranks;
     cclComm_t comm; /* NULL after an abort */
     cclStream_t stream;
+    uint64_t fills; /* times the buffers got new data */
 };
 
 /* Collective: make communicator and stream; false when any rank failed (the reason was printed). */

@@ -223,8 +223,9 @@ static bool check(struct bench_session *s, const struct bench_options *options, 
 
 static bool fill(struct bench_session *s, const struct bench_options *options, struct bench_buffers *b)
 {
-    static uint64_t fills; /* equal on all ranks: filling is collective */
-    return bench_agree(s, bench_buffers_fill(b, s, bench_mix((uint64_t)options->seed ^ bench_mix(++fills))), "fill");
+    /* Equal on all ranks of the session, and different for every fill of the run. */
+    uint64_t number = ++s->fills + ((uint64_t)s->ranks << 40);
+    return bench_agree(s, bench_buffers_fill(b, s, bench_mix((uint64_t)options->seed ^ bench_mix(number))), "fill");
 }
 
 static bool run_rounds(struct bench_session *s, const struct bench_options *options, struct bench_buffers *b,

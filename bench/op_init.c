@@ -44,10 +44,9 @@ static bool measure_init(struct bench_session *s, const struct bench_options *op
     double *slowest = calloc((size_t)capacity, sizeof(double)), *skew = calloc((size_t)capacity, sizeof(double));
     bool good = bench_min(s, slowest != NULL && skew != NULL) == 1;
 
-    /* The first one is not counted: it also starts what the process keeps. */
+    bool warm = false; /* the first one is not counted: it also starts what the process keeps */
     for (double spent = 0; good && count < capacity && (count < 3 || spent < options->max_time_s * 1e6);) {
         double us = 0;
-        static bool warm;
         good = init_once(s, &us) == cclSuccess;
         double longest = bench_max(s, us), shortest = bench_min(s, us);
         if (good && warm) {

@@ -186,7 +186,7 @@ static void write_table(FILE *to, const struct bench_row *row, bool head)
     const cclCallConfig_t *e = &row->effective;
     bool timed = r->time_us > 0, moved = timed && row->has_shape, compared = timed && row->baseline != NULL;
     double bytes = (double)c->part_bytes;
-    char shape[48] = "-", tile[32] = "-", blocks[16] = "-";
+    char shape[48] = "-", part[24] = "-", tile[32] = "-", blocks[16] = "-";
 
     if (head) {
         fprintf(to, "%5s %11s %14s %7s %10s %5s %11s %6s %11s %10s %10s %10s %9s %8s %8s %7s %7s %5s %10s %6s %6s\n",
@@ -196,6 +196,7 @@ static void write_table(FILE *to, const struct bench_row *row, bool head)
     }
     if (row->has_shape) {
         snprintf(shape, sizeof(shape), "%zux%zu", c->m, c->n);
+        snprintf(part, sizeof(part), "%zu", c->part_bytes);
     }
     if (e->tile_m != CCL_UNSET && e->tile_n != CCL_UNSET) {
         snprintf(tile, sizeof(tile), "%dx%d", e->tile_m, e->tile_n);
@@ -203,7 +204,7 @@ static void write_table(FILE *to, const struct bench_row *row, bool head)
     if (e->comm_sms != CCL_UNSET) {
         snprintf(blocks, sizeof(blocks), "%d", e->comm_sms);
     }
-    fprintf(to, "%5d %11zu %14s %7s %10s %5s %11s %6s %11s", row->ranks, c->part_bytes, shape,
+    fprintf(to, "%5d %11s %14s %7s %10s %5s %11s %6s %11s", row->ranks, part, shape,
             row->has_shape ? bench_name_of(bench_dtypes, c->dtype) : "-",
             row->has_shape ? bench_name_of(bench_kinds, c->buffers) : "-",
             row->has_shape ? bench_name_of(bench_modes, c->mode) : "-",

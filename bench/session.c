@@ -51,12 +51,12 @@ double bench_min(struct bench_session *s, double value)
 void bench_note(const struct bench_session *s, const char *format, ...)
 {
     if (s->rank == 0) {
+        char text[2 * TEXT_BYTES];
         va_list ap;
-        fputs("ccl_bench: ", stderr);
         va_start(ap, format);
-        vfprintf(stderr, format, ap);
+        vsnprintf(text, sizeof(text), format, ap);
         va_end(ap);
-        fputc('\n', stderr);
+        fprintf(stderr, "ccl_bench: %s\n", text); /* one write, because mpirun merges streams as they come */
     }
 }
 
