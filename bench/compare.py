@@ -13,7 +13,7 @@ Exit status: 0 no regression, 1 regressions, 2 files or options that cannot be u
 import argparse
 import sys
 
-import rows as bench
+import bench_rows as bench
 
 
 def parse_arguments(arguments):

@@ -23,7 +23,7 @@ struct option {
 
 static const struct option options_table[] = {
     {"--bytes", "SIZES", SIZES, FIELD(bytes), NULL, 0, 0, "bytes per rank (default 8:64M:x2): calls cclAllGather"},
-    {"--M", "SIZES", SIZES, FIELD(rows), NULL, 0, 0, "rows per rank; with --N, instead of --bytes: calls cclAllGather2D"},
+    {"--M", "SIZES", SIZES, FIELD(rows), NULL, 0, 0, "rows per rank; with --N; replaces --bytes (the later one counts): calls cclAllGather2D"},
     {"--N", "SIZES", SIZES, FIELD(columns), NULL, 0, 0, "columns, elements"},
     {"--ld", "SIZE", NUMBER, FIELD(leading), NULL, 1, LLONG_MAX, "row pitch of both buffers with --M, elements (default N)"},
     {"--ranks", "LIST", INTEGERS, FIELD(ranks), NULL, 1, 1024, "use the first ranks of mpirun's (default: all of them)"},
@@ -168,9 +168,6 @@ static bool check_together(const struct bench_options *options, bool speak)
     if ((options->rows.count > 0) != (options->columns.count > 0)) {
         return complain(speak, "--M and --N go together: --%s is missing", options->rows.count > 0 ? "N" : "M");
     }
-    if (options->rows.count > 0 && options->bytes.count > 0) {
-        return complain(speak, "--bytes and --M --N exclude each other");
-    }
     if (options->leading > 0 && options->rows.count == 0) {
         return complain(speak, "--ld %lld needs --M and --N", options->leading);
     }
@@ -236,6 +233,12 @@ bool bench_options_parse(struct bench_options *options, int argc, char **argv, b
         }
         if (!set_value(options, option, value, why, sizeof(why))) {
             return complain(speak, "%s %s: %s", option->name, value, why);
+        }
+        /* Two ways to give shapes: the later one replaces the other, so that a script's defaults can be overridden. */
+        if (option->field == FIELD(bytes)) {
+            options->rows.count = options->columns.count = 0;
+        } else if (option->field == FIELD(rows) || option->field == FIELD(columns)) {
+            options->bytes.count = 0;
         }
     }
     if (options->help) {

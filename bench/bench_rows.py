@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Rows of ccl_bench (one JSON object a line): reading, grouping, medians. Used by compare.py, numbers.py and plot.py."""
+"""Rows of ccl_bench (one JSON object a line): reading, grouping, medians. Used by compare.py, numbers_check.py and plot.py."""
 import json
 import statistics
 
