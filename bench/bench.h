@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Types and functions shared by the files of ccl_bench, grouped by the file that defines them. The bench uses the public API
+ * and MPI only. Rules: rank 0 prints; every function marked collective is called by all ranks of the session; nothing but the
+ * calls under test runs inside a timed region; a rank that waits for others outside of timed regions sleeps, because ranks may
+ * outnumber cores. */
+#ifndef CCL_BENCH_H
+#define CCL_BENCH_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "ccl/ccl.h"
+
+#define BENCH_AUTO (-1)       /* axis value "auto": the library chooses */
+#define BENCH_PEERS_ALL (-2)  /* --peers-per-wait all: the world size */
+#define BENCH_MIN_ROUNDS 5
+
+enum bench_mode { BENCH_EAGER, BENCH_BATCH, BENCH_GRAPH };
+enum bench_buffer_kind { BENCH_HEAP, BENCH_REGISTERED, BENCH_PLAIN };
+enum bench_format { BENCH_TABLE, BENCH_CSV, BENCH_JSON };
+enum bench_baseline { BENCH_BASELINE_NONE, BENCH_BASELINE_MPI };
+
+static inline double bench_now_us(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec * 1e-3;
+}
+
+/* ---- parse.c: values of options ---- */
+
+struct bench_name {
+    const char *name;
+    int value;
+};
+
+struct bench_list {
+    long long *values;
+    int count, capacity;
+};
+
+extern const struct bench_name bench_dtypes[], bench_variants[], bench_modes[], bench_kinds[], bench_formats[],
+    bench_baselines[];
+
+/* Each parser appends to or replaces *out; false with a reason in why (what is wrong, without the option's name). */
+bool bench_parse_size(const char *text, size_t length, long long *out, char *why, size_t why_size);
+bool bench_parse_sizes(const char *text, struct bench_list *out, char *why, size_t why_size);
+bool bench_parse_integers(const char *text, struct bench_list *out, long long low, long long high, char *why,
+                          size_t why_size);
+bool bench_parse_names(const char *text, const struct bench_name *names, struct bench_list *out, char *why,
+                       size_t why_size);
+bool bench_parse_tiles(const char *text, struct bench_list *out, char *why, size_t why_size);
+bool bench_list_add(struct bench_list *list, long long value);
+const char *bench_name_of(const struct bench_name *names, int value);
+size_t bench_dtype_bytes(int dtype);
+
+/* ---- options.c ---- */
+
+struct bench_options {
+    struct bench_list ranks, bytes, rows, columns, dtype, comm_sms, tile, peers_per_wait, buffers, mode, variant;
+    long long leading, warmup, iters, rounds, batch, seed;
+    double min_time_s, max_time_s;
+    int format, baseline;
+    bool in_place, progress, corrupt, help;
+    const char *operation, *out;
+};
+
+/* Fill *options from the command line. False: a message naming option and value was printed (when speak is set). */
+bool bench_options_parse(struct bench_options *options, int argc, char **argv, bool speak);
+void bench_options_free(struct bench_options *options);
+void bench_help(FILE *to);
+
+/* ---- session.c: the communicator under test ---- */
+
+struct bench_session {
+    MPI_Comm mpi; /* the ranks that take part */
+    int rank, ranks;
+    cclComm_t comm; /* NULL after an abort */
+    cclStream_t stream;
+    uint64_t fills; /* times the buffers got new data */
+};
+
+/* Collective: make communicator and stream; false when any rank failed (the reason was printed). */
+bool bench_session_open(struct bench_session *s);
+void bench_session_close(struct bench_session *s);
+/* Collective: after a failed configuration. Leaves a healthy communicator alone; otherwise aborts it on all ranks (s->comm becomes
+ * NULL). True when s->comm is still usable. */
+bool bench_session_check(struct bench_session *s);
+/* Collective: true when rc is cclSuccess on every rank; else rank 0 prints what the first failing rank says. */
+bool bench_agree(struct bench_session *s, cclResult_t rc, const char *what);
+/* Collective barriers and reductions that sleep while they wait. */
+void bench_wait(MPI_Request *request);
+void bench_quiet_barrier(MPI_Comm mpi);
+double bench_max(struct bench_session *s, double value);
+double bench_min(struct bench_session *s, double value);
+void bench_note(const struct bench_session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- sweep.c: axes to configurations ---- */
+
+struct bench_config {
+    int dtype, mode, buffers, variant, comm_sms, peers_per_wait;
+    int tile_m, tile_n; /* BENCH_AUTO: the library chooses */
+    size_t m, n, ld;    /* rows per rank, columns, row pitch: elements */
+    size_t part_bytes;  /* m * n elements: what one rank contributes (S in the formulas) */
+    bool two_d;         /* asked for by M and N, so cclAllGather2D */
+    bool in_place;
+};
+
+struct bench_op;
+/* Run every combination of the axes. Collective over MPI_COMM_WORLD. Returns the exit status: 0, or 1 for wrong bytes or errors. */
+int bench_sweep(const struct bench_op *op, const struct bench_options *options);
+
+/* ---- pattern.c: random data that can be recomputed ---- */
+
+/* Bytes off.. of the stream named by seed and source. Every byte depends on all three. */
+void bench_pattern(unsigned char *dst, size_t length, uint64_t seed, int source, size_t off);
+uint64_t bench_mix(uint64_t value);
+
+/* ---- buffers.c ---- */
+
+struct bench_buffers {
+    const struct bench_config *config;
+    const struct bench_session *session;
+    uint64_t seed;
+    unsigned char *send, *recv; /* device memory; send lies inside recv when in place */
+    void *send_handle, *recv_handle;
+    size_t send_bytes, recv_bytes; /* physical, with the gaps between rows */
+    unsigned char *base_send, *base_recv; /* the baseline's, NULL without one */
+    unsigned char *stage, *expect;        /* chunks for filling and checking */
+};
+
+/* Collective. On failure of any rank all are left without buffers, and the reason was printed. */
+bool bench_buffers_create(struct bench_buffers *b, struct bench_session *s, const struct bench_config *config,
+                          bool with_baseline);
+/* Collective while the communicator lives; after an abort it frees what is not the communicator's. */
+void bench_buffers_destroy(struct bench_buffers *b, struct bench_session *s);
+/* Fresh data under a new seed; the receive buffers get the complement of what they must become, so that a byte that is not
+ * written always counts as wrong. Local. */
+cclResult_t bench_buffers_fill(struct bench_buffers *b, struct bench_session *s, uint64_t seed);
+/* Count wrong bytes of the receive buffer, gaps between rows included. corrupt flips one byte first. Local. */
+cclResult_t bench_buffers_check(struct bench_buffers *b, struct bench_session *s, bool corrupt, long long *wrong);
+long long bench_buffers_check_baseline(struct bench_buffers *b);
+/* Memory of all ranks together, bytes. */
+double bench_buffers_need(const struct bench_config *config, int ranks, bool with_baseline);
+
+/* ---- limit.c ---- */
+
+/* Collective: bytes read + written per second of a plain copy by all ranks at once with the working set of a collective of
+ * part_bytes, in GB/s; 0 where that set fits the L2 caches, or memory is short. The last result is kept. */
+double bench_limit_gbps(struct bench_session *s, size_t part_bytes);
+
+/* ---- measure.c ---- */
+
+/* One of the two things measured against each other. */
+struct bench_side {
+    const char *name;
+    cclResult_t (*issue)(void *ctx);
+    cclResult_t (*wait)(void *ctx); /* NULL: issue blocks by itself */
+    void *ctx;
+};
+
+struct bench_result {
+    double time_us, min_us, p99_us, skew_us; /* of the side libccl; 0 when nothing was measured */
+    double host_us, baseline_us;             /* 0: does not apply */
+    double limit_gbps;
+    long long errors; /* wrong bytes of all ranks; -1: never checked */
+};
+
+/* Collective: measure one configuration on filled buffers. False when it failed; the reason was printed. */
+bool bench_measure(struct bench_session *s, const struct bench_options *options, struct bench_buffers *buffers,
+                   const struct bench_side *ours, const struct bench_side *baseline, struct bench_result *result);
+
+/* ---- stats.c ---- */
+
+double bench_median(double *values, int count);                       /* sorts; 0 when empty */
+double bench_percentile(double *values, int count, double percent); /* sorts; nearest rank */
+
+/* ---- report.c ---- */
+
+struct bench_row {
+    const char *op;
+    int ranks;
+    bool has_shape; /* an operation that moves data */
+    struct bench_config config;
+    cclCallConfig_t effective; /* fields CCL_UNSET where unknown */
+    struct bench_result result;
+    const char *baseline; /* NULL: none */
+    double bus_factor, traffic_bytes;
+};
+
+/* Rank 0 only. Opens --out and prints the head. False: the file cannot be written (printed). */
+bool bench_report_open(const struct bench_options *options, int world);
+void bench_report_row(const struct bench_row *row);
+bool bench_report_close(void);
+void bench_report_progress(const struct bench_options *options, int done, int total, const char *what);
+
+/* ---- op_*.c: one descriptor a collective ---- */
+
+struct bench_op {
+    const char *name, *summary;
+    /* Operations that move data: enqueue one call; ctx is struct bench_call. */
+    cclResult_t (*issue)(void *ctx);
+    cclResult_t (*baseline)(void *ctx);
+    double (*bus_factor)(int ranks);                          /* busbw = bus_factor * S / time */
+    double (*traffic_bytes)(int ranks, double part_bytes);   /* read + written by all ranks, for fraction */
+    /* Other operations measure themselves. Returns the exit status. */
+    int (*run)(const struct bench_options *options);
+};
+
+struct bench_call {
+    struct bench_buffers *buffers;
+    struct bench_session *session;
+    const struct bench_config *config;
+    cclCallConfig_t call;
+    bool with_config; /* call has a field that is set */
+};
+
+extern const struct bench_op bench_op_all_gather, bench_op_init;
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Buffers of one configuration: allocation by kind, filling, checking. Device memory is touched only through cclMemcpyAsync, a
+ * chunk at a time, so the same code serves every backend and needs no second copy of the buffers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+#define CHUNK ((size_t)1 << 20)
+#define GAP_SOURCE (-1) /* pattern of the elements between two rows */
+#define IMPORT_WAIT_US 2e6
+
+static size_t pitch_bytes(const struct bench_config *c)
+{
+    return c->ld * bench_dtype_bytes(c->dtype);
+}
+
+double bench_buffers_need(const struct bench_config *c, int ranks, bool with_baseline)
+{
+    double part = (double)c->m * (double)pitch_bytes(c);
+    double ours = part * (ranks + !c->in_place), theirs = (double)c->part_bytes * (ranks + 1);
+    return ranks * (ours + (with_baseline ? theirs : 0) + 2.0 * CHUNK);
+}
+
+static cclResult_t allocate(struct bench_session *s, int kind, unsigned char **out, size_t bytes, void **handle)
+{
+    void *memory = NULL;
+    cclResult_t rc = kind == BENCH_HEAP ? cclMemAlloc(s->comm, &memory, bytes) : cclDeviceMalloc(&memory, bytes);
+    if (rc != cclSuccess) {
+        return rc;
+    }
+    *out = memory;
+    return kind == BENCH_REGISTERED ? cclCommRegister(s->comm, memory, bytes, handle) : cclSuccess;
+}
+
+static cclResult_t allocate_all(struct bench_buffers *b, struct bench_session *s, bool with_baseline)
+{
+    const struct bench_config *c = b->config;
+    cclResult_t rc = allocate(s, c->buffers, &b->recv, b->recv_bytes, &b->recv_handle);
+
+    /* Heap calls are collective: each rank makes all of them, whatever the first one gave (a failure is one on all ranks). */
+    if (rc == cclSuccess && !c->in_place) {
+        rc = allocate(s, c->buffers, &b->send, b->send_bytes, &b->send_handle);
+    } else if (rc == cclSuccess) {
+        b->send = b->recv + (size_t)s->rank * b->send_bytes;
+    }
+    b->stage = malloc(CHUNK);
+    b->expect = malloc(CHUNK);
+    if (with_baseline) {
+        b->base_send = aligned_alloc(4096, (c->part_bytes + 4095) / 4096 * 4096);
+        b->base_recv = aligned_alloc(4096, ((size_t)s->ranks * c->part_bytes + 4095) / 4096 * 4096);
+    }
+    bool short_of_memory = b->stage == NULL || b->expect == NULL ||
+                           (with_baseline && (b->base_send == NULL || b->base_recv == NULL));
+    return rc == cclSuccess && short_of_memory ? cclSystemError : rc;
+}
+
+/* Peers map a registration in the background and data is staged until then: wait, so that the row shows the steady state. */
+static void await_imports(const struct bench_buffers *b, struct bench_session *s)
+{
+    const struct timespec pause = {0, 1000000};
+    cclPointerInfo_t info = {0};
+
+    for (double until = bench_now_us() + IMPORT_WAIT_US; bench_now_us() < until; nanosleep(&pause, NULL)) {
+        if (cclPointerInfo(s->comm, b->recv, &info) != cclSuccess || info.kind == cclMemPlain ||
+            info.peers_mapped == s->ranks - 1) {
+            break;
+        }
+    }
+}
+
+bool bench_buffers_create(struct bench_buffers *b, struct bench_session *s, const struct bench_config *config,
+                          bool with_baseline)
+{
+    *b = (struct bench_buffers){.config = config, .session = s};
+    b->send_bytes = config->m * pitch_bytes(config);
+    b->recv_bytes = (size_t)s->ranks * b->send_bytes;
+    if (!bench_agree(s, allocate_all(b, s, with_baseline), "buffers")) {
+        bench_session_check(s);
+        bench_buffers_destroy(b, s);
+        return false;
+    }
+    if (config->buffers == BENCH_REGISTERED) {
+        await_imports(b, s);
+        bench_quiet_barrier(s->mpi);
+    }
+    return true;
+}
+
+void bench_buffers_destroy(struct bench_buffers *b, struct bench_session *s)
+{
+    unsigned char *send = b->config->in_place ? NULL : b->send;
+
+    if (b->config->buffers == BENCH_HEAP) {
+        if (s->comm != NULL) {
+            cclMemFree(s->comm, send);
+            cclMemFree(s->comm, b->recv);
+        }
+    } else {
+        if (s->comm != NULL) {
+            cclCommDeregister(s->comm, b->send_handle);
+            cclCommDeregister(s->comm, b->recv_handle);
+        }
+        cclDeviceFree(send);
+        cclDeviceFree(b->recv);
+    }
+    free(b->stage);
+    free(b->expect);
+    free(b->base_send);
+    free(b->base_recv);
+    *b = (struct bench_buffers){.config = b->config, .session = s};
+}
+
+/* What bytes off.. of the receive buffer must become: rows of data with gaps between them. */
+static void expected(const struct bench_buffers *b, unsigned char *dst, size_t off, size_t length)
+{
+    const struct bench_config *c = b->config;
+    size_t row_bytes = c->n * bench_dtype_bytes(c->dtype), pitch = pitch_bytes(c), rows = c->m;
+
+    if (row_bytes == pitch) { /* no gaps: a part is one long row */
+        row_bytes = pitch = c->part_bytes;
+        rows = 1;
+    }
+    while (length > 0) {
+        size_t row = off / pitch, column = off % pitch;
+        bool data = column < row_bytes;
+        size_t piece = (data ? row_bytes : pitch) - column;
+        piece = piece < length ? piece : length;
+        if (data) {
+            bench_pattern(dst, piece, b->seed, (int)(row / rows), row % rows * row_bytes + column);
+        } else {
+            bench_pattern(dst, piece, b->seed, GAP_SOURCE, off);
+        }
+        dst += piece;
+        off += piece;
+        length -= piece;
+    }
+}
+
+/* The same with every byte of data complemented; gaps are as they must stay. */
+static void poison(const struct bench_buffers *b, unsigned char *dst, size_t off, size_t length)
+{
+    const struct bench_config *c = b->config;
+    size_t row_bytes = c->n * bench_dtype_bytes(c->dtype), pitch = pitch_bytes(c);
+
+    expected(b, dst, off, length);
+    if (row_bytes == pitch) { /* a loop that compilers vectorise: this is most of the time spent on large buffers */
+        for (size_t i = 0; i < length; i++) {
+            dst[i] = (unsigned char)~dst[i];
+        }
+        return;
+    }
+    for (size_t i = 0, column = off % pitch; i < length; i++) {
+        dst[i] = (unsigned char)(column < row_bytes ? ~dst[i] : dst[i]);
+        column = column + 1 == pitch ? 0 : column + 1;
+    }
+}
+
+static cclResult_t copy_chunk(struct bench_session *s, void *dst, const void *src, size_t bytes)
+{
+    cclResult_t rc = cclMemcpyAsync(dst, src, bytes, s->stream);
+    return rc == cclSuccess ? cclStreamSynchronize(s->stream) : rc;
+}
+
+cclResult_t bench_buffers_fill(struct bench_buffers *b, struct bench_session *s, uint64_t seed)
+{
+    size_t own = (size_t)s->rank * b->send_bytes;
+
+    b->seed = seed;
+    for (size_t off = 0; off < b->recv_bytes; off += CHUNK) {
+        size_t length = b->recv_bytes - off < CHUNK ? b->recv_bytes - off : CHUNK;
+        poison(b, b->stage, off, length);
+        cclResult_t rc = copy_chunk(s, b->recv + off, b->stage, length);
+        if (rc != cclSuccess) {
+            return rc;
+        }
+    }
+    for (size_t off = 0; off < b->send_bytes; off += CHUNK) {
+        size_t length = b->send_bytes - off < CHUNK ? b->send_bytes - off : CHUNK;
+        expected(b, b->stage, own + off, length);
+        cclResult_t rc = copy_chunk(s, b->send + off, b->stage, length);
+        if (rc != cclSuccess) {
+            return rc;
+        }
+    }
+    if (b->base_send != NULL) {
+        size_t part = b->config->part_bytes;
+        for (int r = 0; r < s->ranks; r++) {
+            bench_pattern(b->base_recv + (size_t)r * part, part, ~seed, r, 0);
+        }
+        bench_pattern(b->config->in_place ? b->base_recv + (size_t)s->rank * part : b->base_send, part, seed, s->rank, 0);
+    }
+    return cclSuccess;
+}
+
+static long long count_wrong(const unsigned char *got, const unsigned char *want, size_t length)
+{
+    long long wrong = 0;
+    if (memcmp(got, want, length) != 0) {
+        for (size_t i = 0; i < length; i++) {
+            wrong += got[i] != want[i];
+        }
+    }
+    return wrong;
+}
+
+cclResult_t bench_buffers_check(struct bench_buffers *b, struct bench_session *s, bool corrupt, long long *wrong)
+{
+    long long count = 0;
+
+    for (size_t off = 0; off < b->recv_bytes; off += CHUNK) {
+        size_t length = b->recv_bytes - off < CHUNK ? b->recv_bytes - off : CHUNK;
+        cclResult_t rc = copy_chunk(s, b->stage, b->recv + off, length);
+        if (rc != cclSuccess) {
+            return rc;
+        }
+        if (corrupt && off == 0) {
+            b->stage[length / 2] ^= 1;
+        }
+        expected(b, b->expect, off, length);
+        count += count_wrong(b->stage, b->expect, length);
+    }
+    *wrong = count;
+    return cclSuccess;
+}
+
+long long bench_buffers_check_baseline(struct bench_buffers *b)
+{
+    size_t part = b->config->part_bytes;
+    long long wrong = 0;
+
+    for (int r = 0; b->base_recv != NULL && r < b->session->ranks; r++) {
+        for (size_t off = 0; off < part; off += CHUNK) {
+            size_t length = part - off < CHUNK ? part - off : CHUNK;
+            bench_pattern(b->expect, length, b->seed, r, off);
+            wrong += count_wrong(b->base_recv + (size_t)r * part + off, b->expect, length);
+        }
+    }
+    return wrong;
+}
