@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 int tm_rank, tm_size = 1;
+unsigned long tm_gathers;
 
 static int *failures_of_test, own_failures;
 static int arg_count;
@@ -108,8 +109,8 @@ int tm_finish(void)
     if (tm_rank == 0) {
         const char *name = strrchr(arg_words[0], '/');
 
-        printf("%s %s: %d ranks, %.2f s", all == 0 ? "ok" : "FAILED", name != NULL ? name + 1 : arg_words[0], tm_size,
-               tm_now() - started);
+        printf("%s %s: %d ranks, %lu all-gathers checked, %.2f s", all == 0 ? "ok" : "FAILED",
+               name != NULL ? name + 1 : arg_words[0], tm_size, tm_gathers, tm_now() - started);
         for (int i = 1; i < arg_count; i++) {
             printf(" %s", arg_words[i]);
         }

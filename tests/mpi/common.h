@@ -30,6 +30,7 @@
 #define TM_GUARD_BYTE 0x5C
 
 extern int tm_rank, tm_size; /* of MPI_COMM_WORLD */
+extern unsigned long tm_gathers; /* checked so far, printed at the end */
 
 /* ---- start, end ---- */
 

@@ -317,6 +317,7 @@ bool tm_gather_verify(const struct tm_gather *g)
     uint8_t *host = scratch(0, all + 2 * TM_GUARD);
     bool good;
 
+    tm_gathers++;
     tm_get(host, g->recv - TM_GUARD, all + 2 * TM_GUARD);
     good = tm_check_bytes(host, TM_GUARD, TM_GUARD_BYTE, "guard before recv");
     good = tm_check_bytes(host + TM_GUARD + all, TM_GUARD, TM_GUARD_BYTE, "guard behind recv") && good;
