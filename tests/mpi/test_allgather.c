@@ -5,7 +5,7 @@
 /* CTEST: ranks 1 2 3 4 5 7 8; labels mpi host quick; timeout 60; args small */
 /* CTEST: ranks 2 3 8; labels mpi host; timeout 120; args full */
 /* CTEST: ranks 2 4 7; labels mpi host; timeout 60; args align */
-/* CTEST: ranks 2 5; labels mpi host; timeout 60; args small one_thread */
+/* CTEST: ranks 2 5; labels mpi host; timeout 60; args small; env CCL_HOST_THREADS=1; name one_thread */
 #include <string.h>
 
 #include "common.h"
@@ -185,9 +185,6 @@ static void by_configuration(void)
 int main(int argc, char **argv)
 {
     TM_INIT(argc, argv);
-    if (tm_has_arg("one_thread")) {
-        setenv("CCL_HOST_THREADS", "1", 1); /* one worker a rank: blocks one after the other */
-    }
     tm_watchdog(tm_has_arg("full") ? 110 : 50);
     setup(LARGEST_BYTES + 8);
     if (tm_has_arg("full")) {

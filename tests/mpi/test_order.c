@@ -5,7 +5,7 @@
  * rank that never synchronises while the others do. */
 /* CTEST: ranks 1 2 3 4 5 7 8; labels mpi host quick; timeout 60; args small */
 /* CTEST: ranks 2 4 8; labels mpi host; timeout 120; args full */
-/* CTEST: ranks 3; labels mpi host; timeout 60; args small one_thread */
+/* CTEST: ranks 3; labels mpi host; timeout 60; args small; env CCL_HOST_THREADS=1; name one_thread */
 #include <string.h>
 
 #include "common.h"
@@ -318,9 +318,6 @@ int main(int argc, char **argv)
     size_t budget;
 
     TM_INIT(argc, argv);
-    if (tm_has_arg("one_thread")) {
-        setenv("CCL_HOST_THREADS", "1", 1);
-    }
     full = tm_has_arg("full");
     tm_watchdog(full ? 110 : 50);
     comm = tm_comm_create(MPI_COMM_WORLD, NULL);
