@@ -20,7 +20,7 @@ bool ccl_mon_watch(struct ccl_monitor *mon, int fd, uint32_t events, enum ccl_mo
 {
     struct epoll_event ev = {.events = events, .data.u64 = make_key(kind, id, rank)};
     if (epoll_ctl(mon->epoll_fd, EPOLL_CTL_ADD, fd, &ev) != 0) {
-        ccl_error_set(cclSystemError, CCL_BOOT, "monitor cannot watch descriptor %d: %s", fd, strerror(errno));
+        (void)ccl_error_set(cclSystemError, CCL_BOOT, "monitor cannot watch descriptor %d: %s", fd, strerror(errno));
         return false;
     }
     return true;

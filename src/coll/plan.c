@@ -185,7 +185,7 @@ cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, stru
     const cclCallConfig_t unset = CCL_CALL_CONFIG_INITIALIZER;
     struct ccl_k_coll_args a = *args;
     cclCallConfig_t c = call->has_config ? call->config : unset;
-    struct shape s = {0, 0, 0, 0};
+    struct shape s;
     memset(plan, 0, sizeof(*plan));
     CCL_TRY(check_shape(comm, call, &s));
     CCL_TRY(check_config(comm, &c));

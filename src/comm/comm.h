@@ -101,8 +101,6 @@ void ccl_comm_raise(cclComm_t comm, cclResult_t code, enum ccl_reason reason, in
 /* Abort: raise, wait at most 4 s for the own kernels, release. */
 cclResult_t ccl_comm_abort(cclComm_t comm);
 extern const struct ccl_monitor_callbacks ccl_comm_monitor_callbacks;
-const char *ccl_op_name(uint32_t op);
-const char *ccl_type_name(uint32_t type);
 
 /* comm/comm_list.c: the communicators of this process */
 void ccl_comm_list_add(cclComm_t comm);

@@ -34,6 +34,7 @@ static cclResult_t host_init(void)
     ccl_host_machine_cpu_name(p.name, sizeof(p.name));
     p.uid = ccl_host_machine_uid();
     p.units = ccl_host_machine_cores();
+    p.forced_fence = ccl_host_membarrier_init() != 0;
     host_props = p;
     ccl_host_blocks_set_threads(threads > 0 ? (uint32_t)threads : (uint32_t)p.units);
     return cclSuccess;
@@ -75,6 +76,11 @@ static cclResult_t host_host_unregister(void *ptr)
 {
     (void)ptr;
     return cclSuccess;
+}
+
+static void host_host_wake(void *page)
+{
+    ccl_host_ring_bell(page);
 }
 
 static cclResult_t enqueue_bytes(enum ccl_host_task_kind kind, void *dst, const void *src, int byte, size_t bytes,
@@ -161,6 +167,7 @@ const struct ccl_runtime_ops ccl_runtime_host = {
     .mem_free = ccl_host_memory_free,
     .host_register = host_host_register,
     .host_unregister = host_host_unregister,
+    .host_wake = host_host_wake,
     .pointer_query = ccl_host_memory_query,
     .mem_export = ccl_host_memory_export,
     .mem_import = ccl_host_memory_import,

@@ -144,7 +144,7 @@ void ccl_log_set_rank(int rank)
     thread_rank = rank;
 }
 
-cclResult_t ccl_error_set(cclResult_t code, enum ccl_subsys subsys, const char *fmt, ...)
+void ccl_error_write(enum ccl_subsys subsys, const char *fmt, ...)
 {
     char text[ERROR_BYTES];
     va_list ap;
@@ -158,7 +158,6 @@ cclResult_t ccl_error_set(cclResult_t code, enum ccl_subsys subsys, const char *
     if (ccl_log_enabled(CCL_LOG_WARN, subsys)) {
         write_line(CCL_LOG_WARN, subsys, text);
     }
-    return code;
 }
 
 const char *ccl_error_last(void)

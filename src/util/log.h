@@ -25,8 +25,10 @@ void ccl_log_set_rank(int rank);
         }                                                                                  \
     } while (0)
 
-/* Log at warn level, store the text as the thread's and the process's last error, return code. */
-cclResult_t ccl_error_set(cclResult_t code, enum ccl_subsys subsys, const char *fmt, ...) CCL_PRINTF(3, 4);
+/* Log at warn level, store the text as the thread's and the process's last error; the value is code. A macro, so that the compiler sees that a
+ * constant code is no success. */
+#define ccl_error_set(code, subsys, ...) (ccl_error_write(subsys, __VA_ARGS__), (code))
+void ccl_error_write(enum ccl_subsys subsys, const char *fmt, ...) CCL_PRINTF(2, 3);
 /* The calling thread's last error text, else the process's, else "". Never NULL. */
 const char *ccl_error_last(void);
 

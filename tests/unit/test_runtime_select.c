@@ -5,7 +5,6 @@
 /* CTEST: labels quick */
 #include <string.h>
 
-#include "fake_kernels.h"
 #include "runtime/runtime_select.h"
 #include "test.h"
 #include "util/log.h"
