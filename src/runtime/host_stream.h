@@ -87,7 +87,7 @@ struct cclStream {
     uint32_t wake __attribute__((aligned(CCL_CACHE_LINE))); /* futex, enum ccl_host_wake */
     uint32_t stop;
     bool detached; /* the default stream's worker lives as long as the process */
-    pid_t owner;   /* process that started the worker: a forked child has none to join */
+    pid_t owner;   /* process that started the worker, 0: none; a forked child has none to join */
     pthread_t worker;
     struct cclStream *next_all, *next_free;
 };

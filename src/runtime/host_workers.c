@@ -109,14 +109,12 @@ cclResult_t ccl_host_worker_start(struct cclStream *s)
 
 void ccl_host_worker_stop(struct cclStream *s)
 {
-    if (s->worker_state == CCL_HOST_WORKER_NONE) {
-        return;
-    }
     if (s->owner == getpid()) {
         __atomic_store_n(&s->stop, 1, __ATOMIC_RELEASE); /* pairs with the acquire in worker_main */
         ccl_host_worker_wake(s, CCL_HOST_WAKE_RUN);
         pthread_join(s->worker, NULL);
     }
+    s->owner = 0;
     s->worker_state = CCL_HOST_WORKER_NONE;
     __atomic_store_n(&s->stop, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&s->wake, CCL_HOST_WAKE_NOT, __ATOMIC_RELAXED);

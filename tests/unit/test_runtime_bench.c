@@ -6,7 +6,7 @@
 #include "runtime_test.h"
 
 #define BATCH 100
-#define REPEATS 2000
+#define REPEATS (TEST_SANITIZED ? 50 : 2000)
 
 struct args {
     unsigned char bytes[900];

@@ -21,7 +21,10 @@ static void log_kernel(const void *args, const struct ccl_host_block *block)
     uint32_t before = __atomic_fetch_add(&log->started, 1, __ATOMIC_ACQ_REL);
     TEST_EQ(block->grid, GRID);
     TEST_CHECK(before + log->threads > block->index && before < block->index + log->threads);
-    __atomic_fetch_add(&log->runs[block->index], 1, __ATOMIC_RELAXED);
+    if (block->index > 0 && log->threads > 1) {
+        test_sleep_us(100); /* so that a launch that does not wait for its helpers is seen */
+    }
+    __atomic_fetch_add(&log->runs[block->index], 1, __ATOMIC_RELEASE);
     /* A block waits for lower ones only: each is somebody's already. */
     for (uint32_t i = 0; i < block->index; i++) {
         TEST_CHECK(test_await(&log->runs[i], 1));
@@ -39,7 +42,7 @@ static void log_kernel(const void *args, const struct ccl_host_block *block)
 static void check_once_in_order(uint32_t threads)
 {
     struct cclStream *stream;
-    uint32_t most = 0;
+    uint32_t side_by_side = 0;
     ccl_host_blocks_set_threads(threads);
     TEST_OK(ccl_host_stream_create(&stream));
     for (int round = 0; round < 100; round++) {
@@ -49,10 +52,10 @@ static void check_once_in_order(uint32_t threads)
         for (int i = 0; i < GRID; i++) {
             TEST_EQ(log.runs[i], 1);
         }
-        most = log.together > most ? log.together : most;
+        side_by_side += log.together >= (threads == 1 ? 2 : threads);
     }
-    printf("%u threads: %u blocks ran side by side\n", threads, most);
-    TEST_CHECK(threads == 1 ? most == 1 : most >= threads);
+    printf("%u threads: blocks ran side by side in %u of 100 launches\n", threads, side_by_side);
+    TEST_CHECK(threads == 1 ? side_by_side == 0 : side_by_side > 50);
     TEST_OK(ccl_host_stream_destroy(stream));
 }
 

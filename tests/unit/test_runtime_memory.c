@@ -247,6 +247,12 @@ static void check_exhaustion(void)
     refuse(8 * MIB);
     setrlimit(RLIMIT_FSIZE, &size);
 
+    if (!TEST_SANITIZED) { /* sanitizers need address space of their own */
+        getrlimit(RLIMIT_AS, &size);
+        setrlimit(RLIMIT_AS, &(struct rlimit){MIB, size.rlim_max});
+        refuse(8 * MIB);
+        setrlimit(RLIMIT_AS, &size);
+    }
     TEST_EQ(test_count_entries("/proc/self/fd"), fds);
     getrlimit(RLIMIT_NOFILE, &files);
     setrlimit(RLIMIT_NOFILE, &(struct rlimit){3, files.rlim_max});
