@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that missing, dead, duplicate and disagreeing ranks end in the right code on every rank, with a text that names them, in time. */
+ * Proves that missing, dead, duplicate and disagreeing ranks end in the right code on every rank, with a text that
+ * names them, in time. */
 #include "test_bootstrap.h"
 
 #include <signal.h>
@@ -203,8 +204,9 @@ static void body_agree(struct member *m, struct ccl_bootstrap *boot)
     for (int round = 0; round < 20; round++) {
         int low = round % m->nranks;
         bool fails = m->rank == low || (m->rank > low && m->rank % 2 == 0);
-        cclResult_t mine = fails ? ccl_error_set(m->rank == low ? cclInvalidUsage : cclInternalError, CCL_BOOT, "%s", own)
-                                 : cclSuccess;
+        cclResult_t mine = fails
+                               ? ccl_error_set(m->rank == low ? cclInvalidUsage : cclInternalError, CCL_BOOT, "%s", own)
+                               : cclSuccess;
         M_EQ(m, ccl_bootstrap_agree(boot, mine), cclInvalidUsage);
         char text[64];
         snprintf(text, sizeof(text), m->rank == low ? "trouble %d" : "rank %d: trouble %d", low, low);
@@ -221,7 +223,7 @@ static void body_mismatch(struct member *m, struct ccl_bootstrap *boot)
         M_FAIL(m, "create: %d %s", m->rc, m->text);
         return;
     }
-    cclResult_t rc = m->rank != 2      ? ccl_bootstrap_allgather(boot, data, 32)
+    cclResult_t rc = m->rank != 2    ? ccl_bootstrap_allgather(boot, data, 32)
                      : *variant == 0 ? ccl_bootstrap_barrier(boot)
                                      : ccl_bootstrap_allgather(boot, data, 64);
     M_EQ(m, rc, cclInvalidUsage);

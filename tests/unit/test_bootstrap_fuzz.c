@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that garbage, floods, half-open and slow clients at the bootstrap sockets neither stop nor delay the real ranks, and that
- * damaged messages from a rank that knows the secret end in an error, never in a crash or a hang. */
+ * Proves that garbage, floods, half-open and slow clients at the bootstrap sockets neither stop nor delay the real
+ * ranks, and that damaged messages from a rank that knows the secret end in an error, never in a crash or a hang. */
 #include "test_bootstrap.h"
 
 #include <arpa/inet.h>
@@ -69,21 +69,14 @@ static int attack(const struct ccl_wire_id *id)
     int fd = connect_to(id);
     rng_fill(junk, 512);
     switch (rng() % 7) {
-    case 0: /* idle */
-        break;
-    case 1: /* half a claim */
-        send_ignoring(fd, junk, rng() % sizeof(claim));
-        break;
-    case 2: /* a lot */
-        send_ignoring(fd, junk, sizeof(junk));
-        break;
+    case 0: /* idle */ break;
+    case 1: /* half a claim */ send_ignoring(fd, junk, rng() % sizeof(claim)); break;
+    case 2: /* a lot */ send_ignoring(fd, junk, sizeof(junk)); break;
     case 3: /* gone at once */
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
         close(fd);
         return -1;
-    case 4: /* half closed */
-        shutdown(fd, SHUT_WR);
-        break;
+    case 4: /* half closed */ shutdown(fd, SHUT_WR); break;
     default: /* a claim that is right but for the secret, or for the nonce */
         memset(&claim, 0, sizeof(claim));
         claim.body.nranks = 4;
@@ -187,7 +180,8 @@ static void test_mad_claims(void)
     };
     for (size_t i = 0; i < CCL_ARRAY_LEN(cases); i++) {
         struct ccl_wire_id id;
-        struct ccl_wire_claim_body body = {.rank = cases[i].rank, .nranks = cases[i].nranks, .version = cases[i].version};
+        struct ccl_wire_claim_body body = {
+            .rank = cases[i].rank, .nranks = cases[i].nranks, .version = cases[i].version};
         struct ccl_wire_answer_body answer;
         world_init(&w, 4, NULL, NULL, NULL);
         world_new_id(&w);
@@ -289,14 +283,10 @@ static cclResult_t some_exchange(struct ccl_bootstrap *boot, int kind)
     uint8_t data[2 * 64] = {0};
     int fds[2] = {0, -1}, out[4];
     switch (kind) {
-    case 0:
-        return ccl_bootstrap_barrier(boot);
-    case 1:
-        return ccl_bootstrap_allgather(boot, data, 64);
-    case 2:
-        return ccl_bootstrap_agree(boot, cclSuccess);
-    default:
-        return ccl_bootstrap_exchange_fds(boot, fds, 2, out);
+    case 0: return ccl_bootstrap_barrier(boot);
+    case 1: return ccl_bootstrap_allgather(boot, data, 64);
+    case 2: return ccl_bootstrap_agree(boot, cclSuccess);
+    default: return ccl_bootstrap_exchange_fds(boot, fds, 2, out);
     }
 }
 
