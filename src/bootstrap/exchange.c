@@ -68,7 +68,6 @@ cclResult_t ccl_boot_put(struct ccl_bootstrap *boot, const struct ccl_exchange *
     const char *text = code != cclSuccess ? ccl_error_last() : "";
     struct ccl_wire_frame head = ccl_boot_frame(boot, x->put_type, x->op);
     head.code = code;
-    head.size = (uint32_t)x->bytes;
     head.bytes = (uint32_t)(code != cclSuccess ? ccl_min_size(strlen(text), CCL_WIRE_TEXT - 1) : x->bytes);
     head.nfds = (uint32_t)num_fds;
     size_t total = sizeof(head) + head.bytes;

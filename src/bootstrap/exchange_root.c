@@ -60,11 +60,11 @@ static bool check_header(struct ccl_bootstrap *boot, const struct ccl_exchange *
                        f->nfds, ccl_op_name(x->op));
         return false;
     }
-    if (f->type != x->put_type || f->op != x->op || f->seq != boot->seq || f->size != x->bytes ||
+    if (f->type != x->put_type || f->op != x->op || f->seq != boot->seq ||
         (f->code == 0 ? f->bytes != x->bytes : f->bytes >= CCL_WIRE_TEXT)) {
         ccl_boot_break(boot, cclInvalidUsage, r,
                        "rank %d is in %s of %u bytes (exchange %u), rank 0 in %s of %zu bytes (exchange %u)", r,
-                       ccl_op_name(f->op), f->size, f->seq, ccl_op_name(x->op), x->bytes, boot->seq);
+                       ccl_op_name(f->op), f->bytes, f->seq, ccl_op_name(x->op), x->bytes, boot->seq);
         return false;
     }
     return true;

@@ -91,7 +91,6 @@ struct ccl_wire_frame {
     uint32_t seq;
     int32_t code, rank; /* rank: whom code is about */
     uint32_t bytes, nfds;
-    uint32_t size; /* of a contribution, compared by rank 0 even where no payload follows */
 };
 
 #endif
