@@ -111,7 +111,8 @@ cclResult_t ccl_bootstrap_allgather(struct ccl_bootstrap *boot, void *data, size
 {
     CCL_TRY(ccl_boot_usable(boot));
     CCL_CHECK(bytes <= CCL_WIRE_MAX_BLOB && (data != NULL || bytes == 0) && bytes * (size_t)boot->size <= UINT32_MAX,
-              cclInvalidArgument, CCL_BOOT, "allgather of %zu bytes at %p, at most %zu", bytes, data, CCL_WIRE_MAX_BLOB);
+              cclInvalidArgument, CCL_BOOT, "allgather of %zu bytes at %p, at most %zu", bytes, data,
+              CCL_WIRE_MAX_BLOB);
     return allgather(boot, CCL_OP_ALLGATHER, data, bytes);
 }
 
@@ -122,7 +123,8 @@ cclResult_t ccl_bootstrap_barrier(struct ccl_bootstrap *boot)
 }
 
 /* Rank 0: the lowest failing rank into head, its text into *text. */
-static void find_failure(const struct ccl_bootstrap *boot, cclResult_t mine, struct ccl_wire_frame *head, const char **text)
+static void find_failure(const struct ccl_bootstrap *boot, cclResult_t mine, struct ccl_wire_frame *head,
+                         const char **text)
 {
     head->code = mine;
     head->rank = 0;

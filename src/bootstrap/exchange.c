@@ -16,7 +16,7 @@
 const char *ccl_op_name(unsigned op)
 {
     static const char *const names[CCL_NUM_OPS] = {
-        [CCL_OP_CONNECT] = "init",  [CCL_OP_BARRIER] = "barrier",         [CCL_OP_ALLGATHER] = "allgather",
+        [CCL_OP_CONNECT] = "init",   [CCL_OP_BARRIER] = "barrier",         [CCL_OP_ALLGATHER] = "allgather",
         [CCL_OP_AGREE] = "agreeing", [CCL_OP_FDS] = "passing descriptors", [CCL_OP_FDS_DONE] = "passing descriptors"};
     return op > 0 && op < CCL_NUM_OPS ? names[op] : "an unknown exchange";
 }
@@ -62,22 +62,21 @@ cclResult_t ccl_boot_break(struct ccl_bootstrap *boot, cclResult_t code, int ran
     return ccl_error_set(code, CCL_BOOT, "%s", boot->broken_text);
 }
 
-cclResult_t ccl_boot_put(struct ccl_bootstrap *boot, const struct ccl_exchange *x, cclResult_t code, const void *payload,
-                         const int *fds, int num_fds)
+cclResult_t ccl_boot_put(struct ccl_bootstrap *boot, const struct ccl_exchange *x, cclResult_t code,
+                         const void *payload, const int *fds, int num_fds)
 {
     const char *text = code != cclSuccess ? ccl_error_last() : "";
     struct ccl_wire_frame head = ccl_boot_frame(boot, x->put_type, x->op);
     head.code = code;
-    head.size = (uint32_t)x->bytes;
     head.bytes = (uint32_t)(code != cclSuccess ? ccl_min_size(strlen(text), CCL_WIRE_TEXT - 1) : x->bytes);
     head.nfds = (uint32_t)num_fds;
     size_t total = sizeof(head) + head.bytes;
     for (size_t done = 0; done < total;) {
         size_t in_head = done < sizeof(head) ? done : sizeof(head);
         const char *body = code != cclSuccess ? text : payload;
-        struct iovec iov[2] = {
-            {.iov_base = (char *)&head + in_head, .iov_len = sizeof(head) - in_head},
-            {.iov_base = body != NULL ? (char *)body + (done - in_head) : NULL, .iov_len = total - done - (sizeof(head) - in_head)}};
+        struct iovec iov[2] = {{.iov_base = (char *)&head + in_head, .iov_len = sizeof(head) - in_head},
+                               {.iov_base = body != NULL ? (char *)body + (done - in_head) : NULL,
+                                .iov_len = total - done - (sizeof(head) - in_head)}};
         ssize_t n = ccl_scm_send(boot->root_fd, iov, 2, fds, done == 0 ? num_fds : 0);
         if (n >= 0) {
             done += (size_t)n;
@@ -85,8 +84,9 @@ cclResult_t ccl_boot_put(struct ccl_bootstrap *boot, const struct ccl_exchange *
             poll(NULL, 0, 1); /* the user has too many descriptors on the way; nothing tells when there are fewer */
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             if (!ccl_net_wait(boot->root_fd, POLLIN | POLLOUT, x->deadline_ns)) {
-                return ccl_boot_break(boot, cclSystemError, 0, "rank 0 of %d did not come to %s before the deadline of rank %d",
-                                      boot->size, ccl_op_name(x->op), boot->rank);
+                return ccl_boot_break(boot, cclSystemError, 0,
+                                      "rank 0 of %d did not come to %s before the deadline of rank %d", boot->size,
+                                      ccl_op_name(x->op), boot->rank);
             }
             struct pollfd early = {.fd = boot->root_fd, .events = POLLIN};
             if (poll(&early, 1, 0) > 0) {
@@ -95,8 +95,8 @@ cclResult_t ccl_boot_put(struct ccl_bootstrap *boot, const struct ccl_exchange *
         } else if (errno == EPIPE || errno == ECONNRESET) {
             return cclSuccess; /* the same */
         } else if (errno != EINTR) {
-            return ccl_boot_break(boot, cclSystemError, boot->rank, "rank %d of %d: send to rank 0 in %s: %s", boot->rank,
-                                  boot->size, ccl_op_name(x->op), strerror(errno));
+            return ccl_boot_break(boot, cclSystemError, boot->rank, "rank %d of %d: send to rank 0 in %s: %s",
+                                  boot->rank, boot->size, ccl_op_name(x->op), strerror(errno));
         }
     }
     return cclSuccess;
@@ -105,8 +105,9 @@ cclResult_t ccl_boot_put(struct ccl_bootstrap *boot, const struct ccl_exchange *
 cclResult_t ccl_boot_lost_root(struct ccl_bootstrap *boot, const struct ccl_exchange *x, int err)
 {
     if (err == ETIMEDOUT) {
-        return ccl_boot_break(boot, cclSystemError, 0, "rank 0 of %d did not answer in %s before the deadline of rank %d",
-                              boot->size, ccl_op_name(x->op), boot->rank);
+        return ccl_boot_break(boot, cclSystemError, 0,
+                              "rank 0 of %d did not answer in %s before the deadline of rank %d", boot->size,
+                              ccl_op_name(x->op), boot->rank);
     }
     return ccl_boot_break(boot, cclRemoteError, 0, "rank 0 of %d is gone in %s (%s)", boot->size, ccl_op_name(x->op),
                           strerror(err));
@@ -121,8 +122,7 @@ cclResult_t ccl_boot_await_head(struct ccl_bootstrap *boot, const struct ccl_exc
         struct ccl_wire_frame note = ccl_boot_frame(boot, CCL_WIRE_TIMEOUT, x->op);
         struct iovec iov = {.iov_base = &note, .iov_len = sizeof(note)};
         ccl_scm_send(boot->root_fd, &iov, 1, NULL, 0);
-        err = ccl_net_read(boot->root_fd, head, sizeof(*head), &done,
-                           ccl_net_add(x->deadline_ns, CCL_NET_GRACE_NS));
+        err = ccl_net_read(boot->root_fd, head, sizeof(*head), &done, ccl_net_add(x->deadline_ns, CCL_NET_GRACE_NS));
     }
     if (err != 0) {
         return ccl_boot_lost_root(boot, x, err);
@@ -134,7 +134,8 @@ cclResult_t ccl_boot_await_head(struct ccl_bootstrap *boot, const struct ccl_exc
     return cclSuccess;
 }
 
-cclResult_t ccl_boot_take_error(struct ccl_bootstrap *boot, const struct ccl_exchange *x, const struct ccl_wire_frame *head)
+cclResult_t ccl_boot_take_error(struct ccl_bootstrap *boot, const struct ccl_exchange *x,
+                                const struct ccl_wire_frame *head)
 {
     char text[CCL_WIRE_TEXT] = "";
     size_t done = 0;
@@ -157,10 +158,11 @@ cclResult_t ccl_boot_await(struct ccl_bootstrap *boot, const struct ccl_exchange
     bool failed = head->code != cclSuccess;
     if (head->type != CCL_WIRE_ERROR && (head->type != CCL_WIRE_RESULT || head->op != x->op || head->seq != boot->seq ||
                                          (!failed && head->bytes != bytes))) {
-        return ccl_boot_break(boot, cclInternalError, 0,
-                              "rank 0 sent frame %u of %s (exchange %u, %u bytes), rank %d waits in %s (exchange %u, %zu bytes)",
-                              head->type, ccl_op_name(head->op), head->seq, head->bytes, boot->rank, ccl_op_name(x->op),
-                              boot->seq, bytes);
+        return ccl_boot_break(
+            boot, cclInternalError, 0,
+            "rank 0 sent frame %u of %s (exchange %u, %u bytes), rank %d waits in %s (exchange %u, %zu bytes)",
+            head->type, ccl_op_name(head->op), head->seq, head->bytes, boot->rank, ccl_op_name(x->op), boot->seq,
+            bytes);
     }
     if (head->type == CCL_WIRE_ERROR) {
         return ccl_boot_take_error(boot, x, head);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Rank 0's side of an exchange: many non-blocking connections and one poll, so that no rank waits for another's full buffer. */
+ * Rank 0's side of an exchange: many non-blocking connections and one poll, so that no rank waits for another's full
+ * buffer. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,8 +42,9 @@ static cclResult_t break_missing(struct ccl_bootstrap *boot, const struct ccl_ex
         ccl_net_rank_list(list, sizeof(list), in, boot->size);
     }
     free(in);
-    return ccl_boot_break(boot, cclSystemError, x->impatient, "%s of %d did not come to %s before the deadline of rank %d",
-                          list, boot->size, ccl_op_name(x->op), x->impatient);
+    return ccl_boot_break(boot, cclSystemError, x->impatient,
+                          "%s of %d did not come to %s before the deadline of rank %d", list, boot->size,
+                          ccl_op_name(x->op), x->impatient);
 }
 
 /* The header of peer r is complete. False: not what belongs here, the object is broken. */
@@ -53,14 +55,16 @@ static bool check_header(struct ccl_bootstrap *boot, const struct ccl_exchange *
         return true;
     }
     if (f->magic != CCL_WIRE_MAGIC || f->nfds > (uint32_t)x->max_fds || boot->peers[r].put) {
-        ccl_boot_break(boot, cclInternalError, r, "rank %d sent a frame with magic %08x type %u and %u descriptors in %s", r,
-                       f->magic, f->type, f->nfds, ccl_op_name(x->op));
+        ccl_boot_break(boot, cclInternalError, r,
+                       "rank %d sent a frame with magic %08x type %u and %u descriptors in %s", r, f->magic, f->type,
+                       f->nfds, ccl_op_name(x->op));
         return false;
     }
-    if (f->type != x->put_type || f->op != x->op || f->seq != boot->seq || f->size != x->bytes ||
+    if (f->type != x->put_type || f->op != x->op || f->seq != boot->seq ||
         (f->code == 0 ? f->bytes != x->bytes : f->bytes >= CCL_WIRE_TEXT)) {
-        ccl_boot_break(boot, cclInvalidUsage, r, "rank %d is in %s of %u bytes (exchange %u), rank 0 in %s of %zu bytes (exchange %u)",
-                       r, ccl_op_name(f->op), f->size, f->seq, ccl_op_name(x->op), x->bytes, boot->seq);
+        ccl_boot_break(boot, cclInvalidUsage, r,
+                       "rank %d is in %s of %u bytes (exchange %u), rank 0 in %s of %zu bytes (exchange %u)", r,
+                       ccl_op_name(f->op), f->bytes, f->seq, ccl_op_name(x->op), x->bytes, boot->seq);
         return false;
     }
     return true;
@@ -88,8 +92,8 @@ static bool finish_frame(struct ccl_bootstrap *boot, struct ccl_exchange *x, int
         }
     }
     if (p->fds_lost || p->num_fds != (int)p->rx.nfds) {
-        ccl_boot_break(boot, cclSystemError, 0, "rank 0 is out of descriptors: %d of the %u of rank %d came", p->num_fds,
-                       p->rx.nfds, r);
+        ccl_boot_break(boot, cclSystemError, 0, "rank 0 is out of descriptors: %d of the %u of rank %d came",
+                       p->num_fds, p->rx.nfds, r);
         return false;
     }
     return true;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Passing descriptors: ranks put theirs to rank 0, which sends to every rank those of all others in batches. A batch is on its way
- * until the receiver acknowledges it, and the number on their way is bounded: the kernel counts them against the user's
- * RLIMIT_NOFILE. At the end rank 0 says whether all have all, so the exchange succeeds everywhere or nowhere. */
+ * Passing descriptors: ranks put theirs to rank 0, which sends to every rank those of all others in batches. A batch is
+ * on its way until the receiver acknowledges it, and the number on their way is bounded: the kernel counts them against
+ * the user's RLIMIT_NOFILE. At the end rank 0 says whether all have all, so the exchange succeeds everywhere or
+ * nowhere. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -50,8 +51,8 @@ struct cursor {
     int outstanding;
 };
 
-static int next_batch(const int *all, int total, int skip_from, int skip_to, const struct cursor *c, int max, int *batch,
-                      int *next)
+static int next_batch(const int *all, int total, int skip_from, int skip_to, const struct cursor *c, int max,
+                      int *batch, int *next)
 {
     int n = 0, i = c->next;
     for (; i < total && n < max; i++) {
@@ -64,8 +65,8 @@ static int next_batch(const int *all, int total, int skip_from, int skip_to, con
 }
 
 /* Send batches as far as the budget goes. False: the object is broken. *waiting: receivers not finished. */
-static bool send_batches(struct ccl_bootstrap *boot, const struct ccl_exchange *x, struct flow *flow, struct cursor *cursors,
-                         const int *all, int nfds, int *waiting)
+static bool send_batches(struct ccl_bootstrap *boot, const struct ccl_exchange *x, struct flow *flow,
+                         struct cursor *cursors, const int *all, int nfds, int *waiting)
 {
     int batch[MAX_BATCH];
     *waiting = 0;
@@ -73,8 +74,9 @@ static bool send_batches(struct ccl_bootstrap *boot, const struct ccl_exchange *
     for (int r = 1; r < boot->size; r++) {
         struct cursor *c = &cursors[r];
         int next;
-        int n = c->outstanding > 0 ? 0
-                                   : next_batch(all, boot->size * nfds, r * nfds, (r + 1) * nfds, c, flow->batch, batch, &next);
+        int n = c->outstanding > 0
+                    ? 0
+                    : next_batch(all, boot->size * nfds, r * nfds, (r + 1) * nfds, c, flow->batch, batch, &next);
         if (n > 0 && !flow->stalled && (flow->in_flight == 0 || flow->in_flight + n <= flow->budget)) {
             struct ccl_wire_frame head = ccl_boot_frame(boot, CCL_WIRE_FDS, x->op);
             struct iovec iov = {.iov_base = &head, .iov_len = sizeof(head)};
@@ -98,8 +100,8 @@ static bool send_batches(struct ccl_bootstrap *boot, const struct ccl_exchange *
     return true;
 }
 
-static cclResult_t serve_batches(struct ccl_bootstrap *boot, struct ccl_exchange *x, struct cursor *cursors, const int *all,
-                                 int nfds)
+static cclResult_t serve_batches(struct ccl_bootstrap *boot, struct ccl_exchange *x, struct cursor *cursors,
+                                 const int *all, int nfds)
 {
     struct flow flow;
     int waiting;
@@ -120,14 +122,14 @@ static cclResult_t serve_batches(struct ccl_bootstrap *boot, struct ccl_exchange
         boot->polls[0] = (struct pollfd){.fd = -1};
         for (int r = 1; r < boot->size; r++) {
             if (late && cursors[r].outstanding > 0) {
-                return ccl_boot_break(boot, cclSystemError, r, "rank %d of %d did not take its descriptors before the deadline",
-                                      r, boot->size);
+                return ccl_boot_break(boot, cclSystemError, r,
+                                      "rank %d of %d did not take its descriptors before the deadline", r, boot->size);
             }
             boot->polls[r] = (struct pollfd){.fd = boot->peers[r].fd, .events = POLLIN};
         }
         if (late) {
-            return ccl_boot_break(boot, cclSystemError, 0, "rank 0 of %d could not send its descriptors before the deadline",
-                                  boot->size);
+            return ccl_boot_break(boot, cclSystemError, 0,
+                                  "rank 0 of %d could not send its descriptors before the deadline", boot->size);
         }
         /* Stalled by descriptors of others of this user: nothing tells when there are fewer. */
         int ms = ccl_net_poll_ms(x->deadline_ns);
@@ -145,13 +147,14 @@ static cclResult_t serve_batches(struct ccl_bootstrap *boot, struct ccl_exchange
     }
 }
 
-static cclResult_t exchange_root(struct ccl_bootstrap *boot, struct ccl_exchange *x, const int *fds, int nfds, uint8_t *mask,
-                                 int *all)
+static cclResult_t exchange_root(struct ccl_bootstrap *boot, struct ccl_exchange *x, const int *fds, int nfds,
+                                 uint8_t *mask, int *all)
 {
     struct ccl_wire_frame head = ccl_boot_frame(boot, CCL_WIRE_RESULT, x->op);
     struct cursor *cursors = calloc((size_t)boot->size, sizeof(*cursors));
     if (cursors == NULL) {
-        return ccl_boot_break(boot, cclSystemError, 0, "rank 0: out of memory for the descriptors of %d ranks", boot->size);
+        return ccl_boot_break(boot, cclSystemError, 0, "rank 0: out of memory for the descriptors of %d ranks",
+                              boot->size);
     }
     x->data = mask;
     cclResult_t rc = ccl_boot_gather(boot, x);
@@ -206,8 +209,9 @@ static cclResult_t take_batch(struct ccl_bootstrap *boot, struct ccl_exchange *x
         return ccl_boot_take_error(boot, x, &head);
     }
     if (head.type != CCL_WIRE_FDS || head.seq != boot->seq) {
-        return ccl_boot_break(boot, cclInternalError, 0, "rank 0 sent frame %u of exchange %u among descriptors of exchange %u",
-                              head.type, head.seq, boot->seq);
+        return ccl_boot_break(boot, cclInternalError, 0,
+                              "rank 0 sent frame %u of exchange %u among descriptors of exchange %u", head.type,
+                              head.seq, boot->seq);
     }
     cclResult_t rc = cclSuccess;
     if (scm->lost || scm->num - before != (int)head.nfds) {
@@ -283,7 +287,8 @@ cclResult_t ccl_bootstrap_exchange_fds(struct ccl_bootstrap *boot, const int *fd
     int *all = malloc(total * sizeof(*all));
     cclResult_t rc;
     if (mask == NULL || all == NULL) {
-        rc = ccl_boot_break(boot, cclSystemError, boot->rank, "rank %d: out of memory for %zu descriptors", boot->rank, total);
+        rc = ccl_boot_break(boot, cclSystemError, boot->rank, "rank %d: out of memory for %zu descriptors", boot->rank,
+                            total);
         goto out;
     }
     for (size_t i = 0; i < total; i++) {

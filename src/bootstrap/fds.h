@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Sockets of the bootstrap, opened and closed through here so that a forked child drops its copies at once. Without that the copy
- * would keep a dead rank's connections open and its peers would never see the end of file. Descriptors from 65536 on are not
- * tracked: only the death of their process goes unseen while a fork of it lives. */
+ * Sockets of the bootstrap, opened and closed through here so that a forked child drops its copies at once. Without
+ * that the copy would keep a dead rank's connections open and its peers would never see the end of file. Descriptors
+ * from 65536 on are not tracked: only the death of their process goes unseen while a fork of it lives. */
 #ifndef CCL_BOOTSTRAP_FDS_H
 #define CCL_BOOTSTRAP_FDS_H
 

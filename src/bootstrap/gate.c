@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * One epoll set holds the listener and all pending clients, so that the owner has a single descriptor to poll and a crowd of idle
- * clients costs nothing. Pending clients form a list in order of arrival, which is also the order of their deadlines. */
+ * One epoll set holds the listener and all pending clients, so that the owner has a single descriptor to poll and a
+ * crowd of idle clients costs nothing. Pending clients form a list in order of arrival, which is also the order of
+ * their deadlines. */
 #include "bootstrap/gate.h"
 
 #include <arpa/inet.h>
@@ -34,7 +35,7 @@ struct ccl_gate {
     enum ccl_wire_purpose purpose;
     uint8_t secret[CCL_SECRET_BYTES];
     uint64_t claim_ns;
-    uint64_t rearm_ns; /* nonzero: out of descriptors, the listener is not watched until then */
+    uint64_t rearm_ns;  /* nonzero: out of descriptors, the listener is not watched until then */
     struct client head; /* of the ring: next is the oldest */
     int pending;
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The server half of the handshake: a listening socket and the clients that have not proved the secret yet. Never blocks: the owner polls
- * ccl_gate_fd and calls ccl_gate_service. A client that is slow, wrong or one too many is dropped and logged. */
+ * The server half of the handshake: a listening socket and the clients that have not proved the secret yet. Never
+ * blocks: the owner polls ccl_gate_fd and calls ccl_gate_service. A client that is slow, wrong or one too many is
+ * dropped and logged. */
 #ifndef CCL_BOOTSTRAP_GATE_H
 #define CCL_BOOTSTRAP_GATE_H
 
@@ -16,7 +17,8 @@ struct ccl_gate;
 typedef bool ccl_gate_admit_fn(void *ctx, int fd, const struct ccl_wire_claim *claim,
                                const uint8_t server_nonce[CCL_NONCE_BYTES]);
 
-/* listen_fd belongs to the gate, also on failure. claim_ns: how long a client may take. On a unix socket other users are dropped. */
+/* listen_fd belongs to the gate, also on failure. claim_ns: how long a client may take. On a unix socket other users
+ * are dropped. */
 cclResult_t ccl_gate_create(int listen_fd, const uint8_t secret[CCL_SECRET_BYTES], enum ccl_wire_purpose purpose,
                             uint64_t claim_ns, struct ccl_gate **out);
 /* A gate of rank 0 at the abstract socket named by token. */

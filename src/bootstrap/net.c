@@ -89,7 +89,8 @@ cclResult_t ccl_net_random(void *data, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
         ssize_t n = getrandom((char *)data + done, bytes - done, 0);
-        CCL_CHECK(n > 0 || errno == EINTR, cclSystemError, CCL_BOOT, "getrandom of %zu bytes: %s", bytes, strerror(errno));
+        CCL_CHECK(n > 0 || errno == EINTR, cclSystemError, CCL_BOOT, "getrandom of %zu bytes: %s", bytes,
+                  strerror(errno));
         done += n > 0 ? (size_t)n : 0;
     }
     return cclSuccess;
@@ -123,8 +124,8 @@ cclResult_t ccl_net_listen(const uint8_t token[16], int *fd)
     return cclSuccess;
 }
 
-/* A non-blocking connect fails at once when the server's queue is full, and nothing tells when it has room: so this one blocks, with a
- * time limit. */
+/* A non-blocking connect fails at once when the server's queue is full, and nothing tells when it has room: so this one
+ * blocks, with a time limit. */
 cclResult_t ccl_net_connect_unix(const uint8_t token[16], uint64_t deadline_ns, int *fd)
 {
     struct sockaddr_un addr;

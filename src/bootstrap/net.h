@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Deadlines, blocking transfers on non-blocking sockets, abstract socket names, and the client's half of the handshake. */
+ * Deadlines, blocking transfers on non-blocking sockets, abstract socket names, and the client's half of the handshake.
+ */
 #ifndef CCL_BOOTSTRAP_NET_H
 #define CCL_BOOTSTRAP_NET_H
 
@@ -20,7 +21,8 @@ int ccl_net_poll_ms(uint64_t deadline_ns);
 /* Wait for events (POLLIN, POLLOUT); false when the deadline passed first. */
 bool ccl_net_wait(int fd, short events, uint64_t deadline_ns);
 
-/* Receive until *done == bytes; *done carries partial progress over several calls. 0, ETIMEDOUT, ECONNRESET (closed) or another errno. */
+/* Receive until *done == bytes; *done carries partial progress over several calls. 0, ETIMEDOUT, ECONNRESET (closed) or
+ * another errno. */
 int ccl_net_read(int fd, void *data, size_t bytes, size_t *done, uint64_t deadline_ns);
 int ccl_net_write(int fd, const void *data, size_t bytes, uint64_t deadline_ns);
 
@@ -41,7 +43,8 @@ void ccl_net_claim_mac(const uint8_t secret[CCL_SECRET_BYTES], enum ccl_wire_pur
 void ccl_net_answer_mac(const uint8_t secret[CCL_SECRET_BYTES], enum ccl_wire_purpose purpose,
                         const uint8_t server_nonce[CCL_NONCE_BYTES], const uint8_t client_nonce[CCL_NONCE_BYTES],
                         const struct ccl_wire_answer_body *body, uint8_t mac[CCL_MAC_BYTES]);
-/* Prove the secret, claim a rank, and wait for the answer, which is verified; its code is for the caller to look at. server: for messages. */
+/* Prove the secret, claim a rank, and wait for the answer, which is verified; its code is for the caller to look at.
+ * server: for messages. */
 cclResult_t ccl_net_knock(int fd, const char *server, const uint8_t secret[CCL_SECRET_BYTES],
                           enum ccl_wire_purpose purpose, const struct ccl_wire_claim_body *body, uint64_t deadline_ns,
                           struct ccl_wire_answer_body *answer);

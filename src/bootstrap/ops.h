@@ -14,7 +14,8 @@ cclResult_t ccl_boot_lost_root(struct ccl_bootstrap *boot, const struct ccl_exch
 cclResult_t ccl_boot_await_head(struct ccl_bootstrap *boot, const struct ccl_exchange *x, struct ccl_wire_frame *head,
                                 size_t done);
 /* head is a CCL_WIRE_ERROR: read its text and break the object with it. */
-cclResult_t ccl_boot_take_error(struct ccl_bootstrap *boot, const struct ccl_exchange *x, const struct ccl_wire_frame *head);
+cclResult_t ccl_boot_take_error(struct ccl_bootstrap *boot, const struct ccl_exchange *x,
+                                const struct ccl_wire_frame *head);
 /* Rank 0 during CCL_OP_CONNECT: serve the gate. */
 void ccl_star_admit(struct ccl_bootstrap *boot, struct ccl_exchange *x);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The root thread. It is in one of three states: collecting; failed, where it gives the same error to those that come late for a while;
- * done, where it waits shortly for the clients to hang up. It is alone in touching its object. All objects hang in a list, so that
- * they are not lost memory in a forked child, where the thread does not exist. */
+ * The root thread. It is in one of three states: collecting; failed, where it gives the same error to those that come
+ * late for a while; done, where it waits shortly for the clients to hang up. It is alone in touching its object. All
+ * objects hang in a list, so that they are not lost memory in a forked child, where the thread does not exist. */
 #include "bootstrap/rendezvous.h"
 
 #include <errno.h>
@@ -34,8 +34,8 @@ struct root {
     struct ccl_wire_id id;
     struct ccl_gate *gate; /* NULL: nobody else may come */
     uint64_t deadline_ns;
-    int nranks;            /* 0: nobody has come */
-    int first_rank;        /* who said so */
+    int nranks;     /* 0: nobody has come */
+    int first_rank; /* who said so */
     struct guest *guests;
     struct pollfd *polls; /* guests and the gate */
     int num_guests, max_guests, answered;
@@ -66,15 +66,15 @@ static void decide(struct root *root, cclResult_t code, const char *fmt, ...)
 
 static void check_guest(struct root *root, const struct ccl_wire_claim_body *claim)
 {
-    bool exists = claim->nranks >= 1 && claim->nranks <= CCL_WIRE_MAX_RANKS && claim->rank >= 0 &&
-                  claim->rank < claim->nranks;
+    bool exists =
+        claim->nranks >= 1 && claim->nranks <= CCL_WIRE_MAX_RANKS && claim->rank >= 0 && claim->rank < claim->nranks;
     if (root->nranks == 0) {
         root->nranks = exists ? claim->nranks : CCL_WIRE_MAX_RANKS;
         root->first_rank = claim->rank;
     }
     if (claim->version != root->id.version) {
-        decide(root, cclInvalidUsage, "rank %d has libccl version %u, the unique id was made by version %u", claim->rank,
-               claim->version, root->id.version);
+        decide(root, cclInvalidUsage, "rank %d has libccl version %u, the unique id was made by version %u",
+               claim->rank, claim->version, root->id.version);
     } else if (memcmp(claim->host, root->id.host, sizeof(claim->host)) != 0) {
         decide(root, cclInvalidUsage, "rank %d runs on another machine than the process that made the unique id",
                claim->rank);
@@ -97,7 +97,8 @@ static void answer_guest(struct root *root, struct guest *g)
     struct ccl_wire_answer answer;
     memset(&answer, 0, sizeof(answer));
     memcpy(&answer.body, &root->answer, sizeof(answer.body));
-    ccl_net_answer_mac(root->id.secret, CCL_WIRE_RENDEZVOUS, g->server_nonce, g->client_nonce, &answer.body, answer.mac);
+    ccl_net_answer_mac(root->id.secret, CCL_WIRE_RENDEZVOUS, g->server_nonce, g->client_nonce, &answer.body,
+                       answer.mac);
     /* The send buffer is empty, so this does not block; a guest that is gone needs no answer. */
     if (send(g->fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof(answer)) {
         CCL_LOG(CCL_LOG_WARN, CCL_BOOT, "rank %d takes no answer: %s", g->rank, strerror(errno));
@@ -154,7 +155,8 @@ static void guest_readable(struct root *root, struct guest *g)
     }
 }
 
-/* Deadline of the collecting state: that of the most impatient guest, who waits for an answer that names the missing ranks. */
+/* Deadline of the collecting state: that of the most impatient guest, who waits for an answer that names the missing
+ * ranks. */
 static void check_deadline(struct root *root)
 {
     uint64_t now = ccl_now_ns();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rendezvous: a detached thread at the address of a unique id that collects the ranks and tells all of them where rank 0 is, or why
- * there will be no communicator. */
+ * The rendezvous: a detached thread at the address of a unique id that collects the ranks and tells all of them where
+ * rank 0 is, or why there will be no communicator. */
 #ifndef CCL_BOOTSTRAP_RENDEZVOUS_H
 #define CCL_BOOTSTRAP_RENDEZVOUS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * SipHash-2-4 with 128-bit output (Aumasson, Bernstein): the keyed hash with which both ends of a bootstrap connection prove that
- * they know the secret of the unique id. */
+ * SipHash-2-4 with 128-bit output (Aumasson, Bernstein): the keyed hash with which both ends of a bootstrap connection
+ * prove that they know the secret of the unique id. */
 #ifndef CCL_BOOTSTRAP_SIPHASH_H
 #define CCL_BOOTSTRAP_SIPHASH_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Splitting: one allgather in which everybody names a socket of its own in case it becomes rank 0 of its color; then each color builds its
- * star; then the parent agrees, so the split succeeds everywhere or nowhere. */
+ * Splitting: one allgather in which everybody names a socket of its own in case it becomes rank 0 of its color; then
+ * each color builds its star; then the parent agrees, so the split succeeds everywhere or nowhere. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,8 +61,8 @@ static cclResult_t build_child(struct entry *entries, int parent_rank, int paren
         ccl_gate_destroy(mine);
         mine = NULL;
     }
-    return ccl_star_create(rank, size, timeout_ns, ccl_net_deadline(timeout_ns), entries[0].secret, entries[0].token, mine,
-                           out);
+    return ccl_star_create(rank, size, timeout_ns, ccl_net_deadline(timeout_ns), entries[0].secret, entries[0].token,
+                           mine, out);
 }
 
 cclResult_t ccl_bootstrap_split(struct ccl_bootstrap *parent, int color, int key, uint64_t timeout_ns, int *ranks,

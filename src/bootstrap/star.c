@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Building the star: the other ranks connect to rank 0's abstract socket and prove the secret; the first exchange then waits for all
- * of them and gives everybody the table of process ids. */
+ * Building the star: the other ranks connect to rank 0's abstract socket and prove the secret; the first exchange then
+ * waits for all of them and gives everybody the table of process ids. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,8 @@ static bool admit(void *ctx, int fd, const struct ccl_wire_claim *claim, const u
     int r = claim->body.rank;
     struct ccl_wire_answer answer;
     pid_t pid;
-    if (claim->body.nranks != boot->size || r < 1 || r >= boot->size || boot->peers[r].fd >= 0 || !ccl_net_peer_ok(fd, &pid)) {
+    if (claim->body.nranks != boot->size || r < 1 || r >= boot->size || boot->peers[r].fd >= 0 ||
+        !ccl_net_peer_ok(fd, &pid)) {
         CCL_LOG(CCL_LOG_WARN, CCL_BOOT, "process %d dropped: claims rank %d of %d at rank 0 of %d", claim->body.pid, r,
                 claim->body.nranks, boot->size);
         return false;

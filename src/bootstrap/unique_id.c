@@ -52,7 +52,8 @@ void ccl_id_describe(const struct ccl_wire_id *id, char *text, size_t bytes)
     snprintf(text, bytes, "rendezvous %s port %u", name, id->port);
 }
 
-/* The first IPv4 address of an interface whose name begins with prefix, else its first IPv6 address that needs no scope. */
+/* The first IPv4 address of an interface whose name begins with prefix, else its first IPv6 address that needs no
+ * scope. */
 static cclResult_t find_address(const char *prefix, struct ccl_wire_id *id)
 {
     struct ifaddrs *list;
@@ -184,7 +185,8 @@ cclResult_t ccl_rendezvous_join(const struct ccl_wire_id *id, const struct ccl_w
     CCL_TRY(connect_tcp(id, where, deadline_ns, &fd));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     cclResult_t rc = ccl_net_knock(fd, where, id->secret, CCL_WIRE_RENDEZVOUS, body, deadline_ns, &answer);
-    /* The client hangs up first, with a reset: so neither side is left in TIME_WAIT and many inits do not use up the ports. */
+    /* The client hangs up first, with a reset: so neither side is left in TIME_WAIT and many inits do not use up the
+     * ports. */
     struct linger hard = {.l_onoff = 1, .l_linger = 0};
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
     ccl_fds_close(fd);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * What travels on bootstrap connections. All ranks are on one machine, so integers are in its byte order; a foreign order shows as
- * a wrong magic. Until a claim's keyed hash has been checked none of its bytes is interpreted.
+ * What travels on bootstrap connections. All ranks are on one machine, so integers are in its byte order; a foreign
+ * order shows as a wrong magic. Until a claim's keyed hash has been checked none of its bytes is interpreted.
  *
  * Handshake, both at the rendezvous and in the star:  server: hello.  client: claim.  server: answer.
- * The hash of a claim covers both nonces and the body, that of an answer both nonces and its content; purpose and direction are hashed too, so
- * no message can be replayed, reflected or used for the other kind of connection. All three have a fixed size: no length to check. */
+ * The hash of a claim covers both nonces and the body, that of an answer both nonces and its content; purpose and
+ * direction are hashed too, so no message can be replayed, reflected or used for the other kind of connection. All
+ * three have a fixed size: no length to check. */
 #ifndef CCL_BOOTSTRAP_WIRE_H
 #define CCL_BOOTSTRAP_WIRE_H
 
@@ -43,8 +44,8 @@ struct ccl_wire_claim_body {
     int32_t pid;         /* as the client sees itself, for messages only */
     uint64_t timeout_ns; /* what is left of the client's deadline */
     uint8_t host[16];
-    uint64_t pidns[2];   /* device and inode of its pid namespace */
-    uint8_t token[16];   /* name of the star's socket; rank 0 only */
+    uint64_t pidns[2]; /* device and inode of its pid namespace */
+    uint8_t token[16]; /* name of the star's socket; rank 0 only */
 };
 
 struct ccl_wire_claim {
@@ -90,7 +91,6 @@ struct ccl_wire_frame {
     uint32_t seq;
     int32_t code, rank; /* rank: whom code is about */
     uint32_t bytes, nfds;
-    uint32_t size; /* of a contribution, compared by rank 0 even where no payload follows */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that descriptors of every rank reach every other rank in order, also many of them under a small limit of a plain user, that
- * holes stay holes, and that a failure leaks none. */
+ * Proves that descriptors of every rank reach every other rank in order, also many of them under a small limit of a
+ * plain user, that holes stay holes, and that a failure leaks none. */
 #include "test_bootstrap.h"
 
 #include <fcntl.h>
@@ -88,7 +88,7 @@ static void test_worlds(int procs, int n, const int *nfds)
     uint64_t start = ccl_now_ns();
     procs ? world_procs(&w) : world_threads(&w);
     printf("descriptors of %d %s: %.0f ms\n", n, procs ? "processes" : "threads", ms_since(start));
-    settle(before, 1);
+    settle(before, 1 << 20);
     TEST_EQ(count_fds(), before);
 }
 
@@ -202,7 +202,7 @@ int main(void)
         world_init(&w, 4, body_bad, &bad, NULL);
         world_new_id(&w);
         world_threads(&w);
-        settle(before, 1);
+        settle(before, 1 << 20);
         TEST_EQ(count_fds(), before);
     }
     world_init(&w, 5, body_full, NULL, NULL);

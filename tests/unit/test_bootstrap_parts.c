@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that the keyed hash is SipHash-2-4-128, that lists of ranks read well, and that the interface is chosen by CCL_SOCKET_IFNAME. */
+ * Proves that the keyed hash is SipHash-2-4-128, that lists of ranks read well, and that the interface is chosen by
+ * CCL_SOCKET_IFNAME. */
 #include "test_bootstrap.h"
 
 #include "bootstrap/fds.h"
@@ -80,7 +81,9 @@ static int with_ifname(const char *name)
     if (ccl_bootstrap_get_id(&id) != cclSuccess) {
         return strstr(ccl_error_last(), name) != NULL ? 1 : 2;
     }
-    return ccl_id_decode(&id, &wire) == cclSuccess && wire.port != 0 && (wire.family != AF_INET || wire.addr[0] == 127) ? 0 : 3;
+    return ccl_id_decode(&id, &wire) == cclSuccess && wire.port != 0 && (wire.family != AF_INET || wire.addr[0] == 127)
+               ? 0
+               : 3;
 }
 
 static void test_ifname(void)
@@ -109,11 +112,12 @@ static void test_root_deadline(void)
     if (pid == 0) {
         cclUniqueId id;
         setenv("CCL_INIT_TIMEOUT", "1", 1);
-        int fds = count_fds(), bad = ccl_bootstrap_get_id(&id) != cclSuccess;
-        bad |= count_threads() != 2 || count_fds() <= fds;
+        int fds = count_fds(), threads = count_threads(), bad = ccl_bootstrap_get_id(&id) != cclSuccess;
+        bad |= count_threads() <= threads || count_fds() <= fds;
+        threads = count_threads() - 1; /* a sanitizer may have added its own at the first */
         usleep(1000000);
-        settle(fds, 1);
-        bad |= count_threads() != 1 || count_fds() != fds;
+        settle(fds, threads);
+        bad |= count_threads() > threads || count_fds() != fds;
         _exit(bad);
     }
     int status = -1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that split forms the right children in the right order, that they work beside their parent, and that a failure in one is told all. */
+ * Proves that split forms the right children in the right order, that they work beside their parent, and that a failure
+ * in one is told all. */
 #include "test_bootstrap.h"
 
 #include "bootstrap/wire.h"
@@ -19,7 +20,8 @@ static const struct plan plans[] = {
     {"nobody", {-1, -1, -1, -1, -1, -1, -1, -1}, {0}},
 };
 
-/* Place of rank in the child by definition: members with a smaller key, or the same key and a smaller rank, come before. */
+/* Place of rank in the child by definition: members with a smaller key, or the same key and a smaller rank, come
+ * before. */
 static int place(const struct plan *p, int rank, int *size)
 {
     int before = 0;
@@ -71,7 +73,8 @@ static void body(struct member *m, struct ccl_bootstrap *boot)
             ranks[i][r] = -7;
         }
         children[i] = boot; /* must be overwritten */
-        M_EQ(m, ccl_bootstrap_split(boot, p->color[m->rank], p->key[m->rank], 8000 * MS, ranks[i], &children[i]), cclSuccess);
+        M_EQ(m, ccl_bootstrap_split(boot, p->color[m->rank], p->key[m->rank], 8000 * MS, ranks[i], &children[i]),
+             cclSuccess);
         M_EQ(m, children[i] == NULL, p->color[m->rank] < 0);
     }
     for (int round = 0; round < 3; round++) {
@@ -130,7 +133,7 @@ static void body_cycles(struct member *m, struct ccl_bootstrap *boot)
 int main(void)
 {
     static struct world w;
-    int fds = count_fds();
+    int fds = count_fds(), threads = base_threads();
     world_init(&w, 8, body, NULL, NULL);
     world_new_id(&w);
     world_threads(&w);
@@ -145,8 +148,8 @@ int main(void)
     uint64_t start = ccl_now_ns();
     world_threads(&w);
     printf("200 splits of 4 ranks into pairs: %.0f ms\n", ms_since(start));
-    settle(fds, 1);
+    settle(fds, threads);
     TEST_EQ(count_fds(), fds);
-    TEST_EQ(count_threads(), 1);
+    TEST_EQ(count_threads(), threads);
     return test_result();
 }
