@@ -17,7 +17,7 @@ set(CCL_DEFAULT_RANKS 1 2 3 4 5 7 8)
 set(CCL_TEST_ENVIRONMENT
     CCL_BACKEND=host
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+    OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none
     OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_pml=ob1
     OMPI_MCA_oob_tcp_if_include=lo OMPI_MCA_btl_base_warn_component_unused=0 OMPI_MCA_plm_rsh_agent=
     ASAN_OPTIONS=detect_stack_use_after_return=1:fast_unwind_on_malloc=0

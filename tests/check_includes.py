@@ -28,7 +28,8 @@ RULES = [
     ("src/fused/*", UTIL + ["src/comm/comm.h", "src/coll/*.h", "src/heap/heap.h", "src/runtime/runtime.h", "src/trace/trace.h"]
      + KERNEL_ARGS, []),
     ("src/heap/alloc.[ch]", UTIL + [ALONE, "src/heap/alloc.h"], []),
-    ("src/heap/*", UTIL + ["src/runtime/runtime.h", "src/bootstrap/bootstrap.h", "src/bootstrap/monitor.h"], []),
+    # args.h: the heap fills the table of window bases that kernels read.
+    ("src/heap/*", UTIL + ["src/runtime/runtime.h", "src/bootstrap/bootstrap.h", "src/bootstrap/monitor.h", "kernels/args.h"], []),
     ("src/runtime/*host*", UTIL + ["kernels/kernel_list.h", "kernels/host.h"], []),
     ("src/runtime/*gpu*", UTIL + ["kernels/kernel_list.h"], ["gpu"]),
     ("src/runtime/*", UTIL + ["kernels/kernel_list.h"], []),
@@ -50,6 +51,7 @@ FOREIGN = {
     "socket": r"sys/(socket|un)\.h|netinet/|arpa/|netdb\.h|ifaddrs\.h|net/if\.h",
     "mpi": r"mpi\.h",
 }
+GENERATED = {"commit.h"}  # made by the build
 SOURCE_SUFFIXES = {".c", ".h", ".hip", ".def"}
 CODE_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".cmake", ".pml", ".map"}
 FOLDERS = ["include", "src", "kernels", "tests", "bench", "docs", "cmake"]
@@ -69,6 +71,8 @@ def check_include(root, file, name, quoted, rule):
     """Complaint about one include line, or None."""
     _, allowed, foreign = rule
     target = resolve(root, file, name)
+    if name in GENERATED:
+        return None
     if target is None and quoted:
         return f'"{name}" is not in the tree'
     if target is None:

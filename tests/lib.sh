@@ -92,7 +92,10 @@ missing_packages() {
 
 # Short progress out of apt's output; everything is in the log.
 apt_progress() {
-    tee -a "$apt_log" | grep --line-buffered -E '^(Get:|Setting up |Need to get|Err:|E:)' | sed -u 's/^/     /' || true
+    tee -a "$apt_log" | awk '
+        /^Need to get|^Err:|^E:/ { print "     " $0; fflush() }
+        /^Get:/ && ++got % 20 == 0 { print "     fetched " got; fflush() }
+        /^Setting up / && ++set % 50 == 0 { print "     set up " set; fflush() }'
 }
 
 apt_install() {
