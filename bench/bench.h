@@ -16,8 +16,8 @@
 
 #include "ccl/ccl.h"
 
-#define BENCH_AUTO (-1)       /* axis value "auto": the library chooses */
-#define BENCH_PEERS_ALL (-2)  /* --peers-per-wait all: the world size */
+#define BENCH_AUTO (-1)      /* axis value "auto": the library chooses */
+#define BENCH_PEERS_ALL (-2) /* --peers-per-wait all: the world size */
 #define BENCH_MIN_ROUNDS 5
 
 enum bench_mode { BENCH_EAGER, BENCH_BATCH, BENCH_GRAPH };
@@ -129,7 +129,7 @@ struct bench_buffers {
     uint64_t seed;
     unsigned char *send, *recv; /* device memory; send lies inside recv when in place */
     void *send_handle, *recv_handle;
-    size_t send_bytes, recv_bytes; /* physical, with the gaps between rows */
+    size_t send_bytes, recv_bytes;        /* physical, with the gaps between rows */
     unsigned char *base_send, *base_recv; /* the baseline's, NULL without one */
     unsigned char *stage, *expect;        /* chunks for filling and checking */
 };
@@ -177,7 +177,7 @@ bool bench_measure(struct bench_session *s, const struct bench_options *options,
 
 /* ---- stats.c ---- */
 
-double bench_median(double *values, int count);                       /* sorts; 0 when empty */
+double bench_median(double *values, int count);                     /* sorts; 0 when empty */
 double bench_percentile(double *values, int count, double percent); /* sorts; nearest rank */
 
 /* ---- report.c ---- */
@@ -206,8 +206,8 @@ struct bench_op {
     /* Operations that move data: enqueue one call; ctx is struct bench_call. */
     cclResult_t (*issue)(void *ctx);
     cclResult_t (*baseline)(void *ctx);
-    double (*bus_factor)(int ranks);                          /* busbw = bus_factor * S / time */
-    double (*traffic_bytes)(int ranks, double part_bytes);   /* read + written by all ranks, for fraction */
+    double (*bus_factor)(int ranks);                       /* busbw = bus_factor * S / time */
+    double (*traffic_bytes)(int ranks, double part_bytes); /* read + written by all ranks, for fraction */
     /* Other operations measure themselves. Returns the exit status. */
     int (*run)(const struct bench_options *options);
 };

@@ -189,7 +189,8 @@ cclResult_t bench_buffers_fill(struct bench_buffers *b, struct bench_session *s,
         for (int r = 0; r < s->ranks; r++) {
             bench_pattern(b->base_recv + (size_t)r * part, part, ~seed, r, 0);
         }
-        bench_pattern(b->config->in_place ? b->base_recv + (size_t)s->rank * part : b->base_send, part, seed, s->rank, 0);
+        bench_pattern(b->config->in_place ? b->base_recv + (size_t)s->rank * part : b->base_send, part, seed, s->rank,
+                      0);
     }
     return cclSuccess;
 }

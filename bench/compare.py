@@ -93,10 +93,10 @@ def number(value, form):
     return "-" if value is None else format(value, form)
 
 
-def print_results(results, only_changes, to=sys.stdout):
+def print_results(results, only_changes):
     form = "{:>10} {:>5} {:>7} {:>10} {:>6} {:>11} {:>4} {:>9} {:>10} {:>11} {:>11} {:>8} {:>8} {:>8}  {}"
     print(form.format("op", "ranks", "bytes", "buffers", "mode", "variant", "sms", "tile", "metric", "A", "B", "change%",
-                      "noiseA%", "noiseB%", "verdict"), file=to)
+                      "noiseA%", "noiseB%", "verdict"))
     for result in results:
         row = result["row"]
         if only_changes and not flagged(result):
@@ -107,7 +107,7 @@ def print_results(results, only_changes, to=sys.stdout):
                           row.get("buffers") or "-", row.get("mode") or "-", row.get("variant") or "-",
                           "auto" if sms is None else sms, tile, result["metric"], number(result["a"], ".4g"),
                           number(result["b"], ".4g"), number(result["change"], "+.1f"), number(result["noise_a"], ".1f"),
-                          number(result["noise_b"], ".1f"), result["verdict"]), file=to)
+                          number(result["noise_b"], ".1f"), result["verdict"]))
 
 
 def main(arguments=None):

@@ -19,8 +19,8 @@
 struct trial {
     const struct bench_side *side;
     bool ours;
-    int calls, iterations; /* of an iteration; of a round */
-    double iteration_us;   /* estimate */
+    int calls, iterations;  /* of an iteration; of a round */
+    double iteration_us;    /* estimate */
     double *slowest, *skew; /* per iteration, all rounds; rank 0 */
     double *medians;        /* per round */
     double *enqueue;        /* per loop of calls, this rank */
@@ -100,7 +100,7 @@ static bool plan(struct bench_session *s, const struct bench_options *options, c
     if (b->config->mode == BENCH_BATCH) {
         t->calls = (int)clamp(limit_us / (double)options->rounds / call_us, 1, (double)options->batch);
         if (t->calls < options->batch) {
-            bench_note(s, "%s at %zu bytes: batches of %d calls, %lld would exceed --max-time", t->side->name,
+            bench_note(s, "%s at %zu bytes: batches of %d instead of %lld calls, for --max-time", t->side->name,
                        b->config->part_bytes, t->calls, options->batch);
         }
     }

@@ -13,7 +13,8 @@ static cclResult_t issue(void *ctx)
     const struct bench_buffers *b = call->buffers;
 
     if (!c->two_d && !call->with_config) {
-        return cclAllGather(b->send, b->recv, c->n, (cclDataType_t)c->dtype, call->session->comm, call->session->stream);
+        return cclAllGather(b->send, b->recv, c->n, (cclDataType_t)c->dtype, call->session->comm,
+                            call->session->stream);
     }
     return cclAllGather2D(b->send, c->ld, b->recv, c->ld, c->m, c->n, (cclDataType_t)c->dtype,
                           call->with_config ? &call->call : NULL, call->session->comm, call->session->stream);

@@ -78,7 +78,9 @@ static int run(const struct bench_options *options)
         s.ranks = options->ranks.count > 0 && options->ranks.values[i] > 0 ? (int)options->ranks.values[i] : world;
         MPI_Comm_split(MPI_COMM_WORLD, s.rank < s.ranks ? 0 : MPI_UNDEFINED, s.rank, &s.mpi);
         if (s.mpi != MPI_COMM_NULL) {
-            struct bench_row row = {.op = bench_op_init.name, .ranks = s.ranks, .result.errors = -1,
+            struct bench_row row = {.op = bench_op_init.name,
+                                    .ranks = s.ranks,
+                                    .result.errors = -1,
                                     .effective = CCL_CALL_CONFIG_INITIALIZER};
             if (!measure_init(&s, options, &row.result)) {
                 status = 1;

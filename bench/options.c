@@ -23,31 +23,40 @@ struct option {
 
 static const struct option options_table[] = {
     {"--bytes", "SIZES", SIZES, FIELD(bytes), NULL, 0, 0, "bytes per rank (default 8:64M:x2): calls cclAllGather"},
-    {"--M", "SIZES", SIZES, FIELD(rows), NULL, 0, 0, "rows per rank; with --N; replaces --bytes (the later one counts): calls cclAllGather2D"},
+    {"--M", "SIZES", SIZES, FIELD(rows), NULL, 0, 0,
+     "rows per rank; with --N; replaces --bytes (the later one counts): calls cclAllGather2D"},
     {"--N", "SIZES", SIZES, FIELD(columns), NULL, 0, 0, "columns, elements"},
-    {"--ld", "SIZE", NUMBER, FIELD(leading), NULL, 1, LLONG_MAX, "row pitch of both buffers with --M, elements (default N)"},
-    {"--ranks", "LIST", INTEGERS, FIELD(ranks), NULL, 1, 1024, "use the first ranks of mpirun's (default: all of them)"},
+    {"--ld", "SIZE", NUMBER, FIELD(leading), NULL, 1, LLONG_MAX,
+     "row pitch of both buffers with --M, elements (default N)"},
+    {"--ranks", "LIST", INTEGERS, FIELD(ranks), NULL, 1, 1024,
+     "use the first ranks of mpirun's (default: all of them)"},
     {"--dtype", "LIST", NAMES, FIELD(dtype), bench_dtypes, 0, 0, "element types (default uint8)"},
     {"--comm_sms", "LIST", INTEGERS, FIELD(comm_sms), NULL, 0, INT_MAX, "blocks of a call, or auto (default auto)"},
-    {"--tile", "LIST", TILES, FIELD(tile), NULL, 0, 0, "ROWSxCOLUMNS of a tile, or auto (default auto); with --bytes 1xCOLUMNS"},
+    {"--tile", "LIST", TILES, FIELD(tile), NULL, 0, 0,
+     "ROWSxCOLUMNS of a tile, or auto (default auto); with --bytes 1xCOLUMNS"},
     {"--peers-per-wait", "LIST", INTEGERS, FIELD(peers_per_wait), NULL, BENCH_PEERS_ALL, INT_MAX,
      "peers served between two waits: 1, 2, 4, all, or auto (default auto)"},
     {"--buffers", "LIST", NAMES, FIELD(buffers), bench_kinds, 0, 0, "kind of send and receive buffers (default heap)"},
     {"--mode", "LIST", NAMES, FIELD(mode), bench_modes, 0, 0,
      "eager: synchronise after each call; batch: after 100 calls (default eager)"},
     {"--variant", "LIST", NAMES, FIELD(variant), bench_variants, 0, 0, "how data moves (default auto)"},
-    {"--in-place", NULL, FLAG, FIELD(in_place), NULL, 0, 0, "the send buffer is this rank's part of the receive buffer"},
+    {"--in-place", NULL, FLAG, FIELD(in_place), NULL, 0, 0,
+     "the send buffer is this rank's part of the receive buffer"},
     {"--baseline", "NAME", NAME, FIELD(baseline), bench_baselines, 0, 0,
      "mpi: MPI_Allgather of the same data in alternating rounds (default none)"},
-    {"--warmup", "N", NUMBER, FIELD(warmup), NULL, 0, 1000000, "iterations before measuring (default 25; fewer when they are long)"},
-    {"--iters", "N", NUMBER, FIELD(iters), NULL, 1, 1000000, "iterations measured (default 100); an iteration of mode batch is one batch"},
+    {"--warmup", "N", NUMBER, FIELD(warmup), NULL, 0, 1000000,
+     "iterations before measuring (default 25; fewer when they are long)"},
+    {"--iters", "N", NUMBER, FIELD(iters), NULL, 1, 1000000,
+     "iterations measured (default 100); an iteration of mode batch is one batch"},
     {"--min-time", "SECONDS", SECONDS, FIELD(min_time_s), NULL, 0, 3600,
      "more iterations until each side ran this long (default 0.1)"},
     {"--max-time", "SECONDS", SECONDS, FIELD(max_time_s), NULL, 0, 3600,
      "fewer iterations when a side would run longer (default 2)"},
-    {"--rounds", "N", NUMBER, FIELD(rounds), NULL, BENCH_MIN_ROUNDS, 1000, "rounds that alternate the two sides (default 5)"},
+    {"--rounds", "N", NUMBER, FIELD(rounds), NULL, BENCH_MIN_ROUNDS, 1000,
+     "rounds that alternate the two sides (default 5)"},
     {"--batch", "N", NUMBER, FIELD(batch), NULL, 1, 10000, "calls of a batch (default 100; fewer when they are long)"},
-    {"--seed", "N", NUMBER, FIELD(seed), NULL, 0, LLONG_MAX, "seed of the random data (default: from the clock, printed)"},
+    {"--seed", "N", NUMBER, FIELD(seed), NULL, 0, LLONG_MAX,
+     "seed of the random data (default: from the clock, printed)"},
     {"--format", "NAME", NAME, FIELD(format), bench_formats, 0, 0,
      "table, csv or json (default table, or by the ending of --out)"},
     {"--out", "FILE", TEXT, FIELD(out), NULL, 0, 0, "write the rows there; the table still goes to stdout"},
@@ -147,8 +156,8 @@ static bool set_defaults(struct bench_options *options)
         struct bench_list *list;
         long long value;
     } defaults[] = {
-        {&options->dtype, cclUint8},      {&options->comm_sms, BENCH_AUTO},       {&options->tile, BENCH_AUTO},
-        {&options->buffers, BENCH_HEAP},  {&options->peers_per_wait, BENCH_AUTO}, {&options->mode, BENCH_EAGER},
+        {&options->dtype, cclUint8},         {&options->comm_sms, BENCH_AUTO},       {&options->tile, BENCH_AUTO},
+        {&options->buffers, BENCH_HEAP},     {&options->peers_per_wait, BENCH_AUTO}, {&options->mode, BENCH_EAGER},
         {&options->variant, cclVariantAuto},
     };
     for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
@@ -205,8 +214,14 @@ bool bench_options_parse(struct bench_options *options, int argc, char **argv, b
 {
     char why[512];
 
-    *options = (struct bench_options){.warmup = 25, .iters = 100, .rounds = BENCH_MIN_ROUNDS, .batch = 100, .seed = -1,
-                                      .min_time_s = 0.1, .max_time_s = 2, .format = -1};
+    *options = (struct bench_options){.warmup = 25,
+                                      .iters = 100,
+                                      .rounds = BENCH_MIN_ROUNDS,
+                                      .batch = 100,
+                                      .seed = -1,
+                                      .min_time_s = 0.1,
+                                      .max_time_s = 2,
+                                      .format = -1};
     for (int i = 1; i < argc; i++) {
         const char *text = argv[i];
         if (text[0] != '-') {
@@ -258,9 +273,9 @@ bool bench_options_parse(struct bench_options *options, int argc, char **argv, b
 
 void bench_options_free(struct bench_options *options)
 {
-    struct bench_list *lists[] = {&options->ranks,   &options->bytes, &options->rows,    &options->columns,
-                                  &options->dtype,   &options->comm_sms, &options->tile, &options->peers_per_wait,
-                                  &options->buffers, &options->mode,  &options->variant};
+    struct bench_list *lists[] = {&options->ranks,   &options->bytes,    &options->rows,   &options->columns,
+                                  &options->dtype,   &options->comm_sms, &options->tile,   &options->peers_per_wait,
+                                  &options->buffers, &options->mode,     &options->variant};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         free(lists[i]->values);
         *lists[i] = (struct bench_list){0};
@@ -270,22 +285,27 @@ void bench_options_free(struct bench_options *options)
 static const char help_text[] =
     "\nSIZES and LIST are comma lists. A size has an optional suffix K, M or G (powers of 1024), or is a range\n"
     "low:high:xFACTOR or low:high:+STEP, bounds included. --name value and --name=value are the same.\n"
-    "\nThe sweep runs every combination of the axes. For each: allocate, fill with fresh random data, warm up, measure in rounds\n"
-    "(libccl, baseline, libccl, ...), check every received byte against a recomputation, free. A configuration that the library\n"
+    "\nThe sweep runs every combination of the axes. For each: allocate, fill with fresh random data, warm up, measure "
+    "in rounds\n"
+    "(libccl, baseline, libccl, ...), check every received byte against a recomputation, free. A configuration that "
+    "the library\n"
     "refuses is a row without numbers, its error text goes to stderr, and the sweep goes on.\n"
     "\nColumns and keys (S = bytes per rank, n = ranks, us = microseconds, GB = 10^9 bytes):\n"
-    "  time_us      median over iterations of the maximum over ranks of one call's duration; each round has its median, this is\n"
+    "  time_us      median over iterations of the maximum over ranks of one call's duration; each round has its "
+    "median, this is\n"
     "               the median of the rounds. baseline_us likewise\n"
     "  min_us p99_us  smallest and 99th percentile (nearest rank) over all iterations of the maximum over ranks\n"
     "  skew_us      median over iterations of the slowest rank's duration minus the fastest's\n"
     "  algbw_gbps   n * S / time          busbw_gbps   (n - 1) * S / time\n"
     "  host_us      mean duration of the enqueue call alone in a loop of calls (median over loops, slowest rank)\n"
     "  limit_gbps   bytes read + written per second of a plain copy by all ranks at once, same run, same working set\n"
-    "               (n * S * (n + 1) in all); the better of memcpy and non-temporal stores; null where it fits the L2 caches\n"
+    "               (n * S * (n + 1) in all); the better of memcpy and non-temporal stores; null where it fits the L2 "
+    "caches\n"
     "  fraction     (n * S + n * n * S) / time / limit: one read and n writes of each rank's part\n"
     "  ratio        baseline_us / time_us: above 1 libccl is faster\n"
     "  errors       wrong bytes of all ranks; more than 0 makes the exit status 1\n"
-    "  comm_sms, variant: as asked for (null, auto: left to the library); blocks, variant_used, tile_m, tile_n, peers_per_wait:\n"
+    "  comm_sms, variant: as asked for (null, auto: left to the library); blocks, variant_used, tile_m, tile_n, "
+    "peers_per_wait:\n"
     "  what the last call really used\n"
     "\nExit status: 0; 1 wrong bytes or a failed configuration; 2 wrong use.\n";
 

@@ -12,28 +12,51 @@
 #define MAX_VALUES 100000
 
 const struct bench_name bench_dtypes[] = {
-    {"fp16", cclFloat16},     {"bf16", cclBfloat16},    {"fp32", cclFloat32},     {"fp64", cclFloat64},
-    {"int8", cclInt8},        {"uint8", cclUint8},      {"int32", cclInt32},      {"uint32", cclUint32},
-    {"int64", cclInt64},      {"uint64", cclUint64},    {"fp8e4m3", cclFloat8e4m3}, {"fp8e5m2", cclFloat8e5m2},
+    {"fp16", cclFloat16},
+    {"bf16", cclBfloat16},
+    {"fp32", cclFloat32},
+    {"fp64", cclFloat64},
+    {"int8", cclInt8},
+    {"uint8", cclUint8},
+    {"int32", cclInt32},
+    {"uint32", cclUint32},
+    {"int64", cclInt64},
+    {"uint64", cclUint64},
+    {"fp8e4m3", cclFloat8e4m3},
+    {"fp8e5m2", cclFloat8e5m2},
     {NULL, 0},
 };
 const struct bench_name bench_variants[] = {
-    {"auto", cclVariantAuto},     {"ll", cclVariantLL},
-    {"direct", cclVariantDirect}, {"staged", cclVariantStaged},
-    {"partitioned", cclVariantPartitioned}, {"copy", cclVariantCopy},
+    {"auto", cclVariantAuto},
+    {"ll", cclVariantLL},
+    {"direct", cclVariantDirect},
+    {"staged", cclVariantStaged},
+    {"partitioned", cclVariantPartitioned},
+    {"copy", cclVariantCopy},
     {NULL, 0},
 };
 const struct bench_name bench_modes[] = {
-    {"eager", BENCH_EAGER}, {"batch", BENCH_BATCH}, {"graph", BENCH_GRAPH}, {NULL, 0},
+    {"eager", BENCH_EAGER},
+    {"batch", BENCH_BATCH},
+    {"graph", BENCH_GRAPH},
+    {NULL, 0},
 };
 const struct bench_name bench_kinds[] = {
-    {"heap", BENCH_HEAP}, {"registered", BENCH_REGISTERED}, {"plain", BENCH_PLAIN}, {NULL, 0},
+    {"heap", BENCH_HEAP},
+    {"registered", BENCH_REGISTERED},
+    {"plain", BENCH_PLAIN},
+    {NULL, 0},
 };
 const struct bench_name bench_formats[] = {
-    {"table", BENCH_TABLE}, {"csv", BENCH_CSV}, {"json", BENCH_JSON}, {NULL, 0},
+    {"table", BENCH_TABLE},
+    {"csv", BENCH_CSV},
+    {"json", BENCH_JSON},
+    {NULL, 0},
 };
 const struct bench_name bench_baselines[] = {
-    {"none", BENCH_BASELINE_NONE}, {"mpi", BENCH_BASELINE_MPI}, {NULL, 0},
+    {"none", BENCH_BASELINE_NONE},
+    {"mpi", BENCH_BASELINE_MPI},
+    {NULL, 0},
 };
 
 const char *bench_name_of(const struct bench_name *names, int value)

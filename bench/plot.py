@@ -67,20 +67,20 @@ def varying_names(rows, names):
 
 
 def curves(rows, names, value_of):
-    """List of (label, sorted sizes, values): the median where a size was measured several times."""
+    """List of (label, sorted sizes, values, a row of it): the median where a size was measured several times."""
     varying = varying_names(rows, names)
     found = {}
     for row in rows:
         value = value_of(row)
         if value:
             key = tuple(row.get(name) for name in names if name in varying)
-            label, points = found.setdefault(key, (label_of(row, names, varying), {}))
+            label, points, _ = found.setdefault(key, (label_of(row, names, varying), {}, row))
             points.setdefault(row["bytes_per_rank"], []).append(value)
     result = []
-    for label, points in found.values():
+    for label, points, row in found.values():
         sizes = sorted(points)
         middle = [sorted(points[size])[len(points[size]) // 2] for size in sizes]
-        result.append((label, sizes, middle))
+        result.append((label, sizes, middle, row))
     return result
 
 
@@ -102,15 +102,20 @@ def named(kind, label):
 
 
 def draw_panel(axes, rows, value_of, baseline_of, colours):
-    for number, (label, sizes, values) in enumerate(curves(rows, CURVE, value_of)):
-        axes.plot(sizes, values, "-o", color=colours[number % len(colours)], markersize=4, linewidth=1.8,
-                  label=named("libccl", label))
+    paired = {}  # what a baseline is measured by, to the colours of libccl's curves there
+    for number, (label, sizes, values, row) in enumerate(curves(rows, CURVE, value_of)):
+        colour = colours[number % len(colours)]
+        paired.setdefault(bench.key(row, BASELINE_CURVE), []).append(colour)
+        axes.plot(sizes, values, "-o", color=colour, markersize=4, linewidth=1.8, label=named("libccl", label))
     compared = [row for row in rows if row.get("baseline")]
     greys = ["0.15", "0.45", "0.65"]
     marks = ["s", "^", "v", "D"]
-    for number, (label, sizes, values) in enumerate(curves(compared, BASELINE_CURVE, baseline_of)):
-        axes.plot(sizes, values, "--" + marks[number % len(marks)], color=greys[number % len(greys)], markersize=4,
-                  linewidth=1.3, label=named("MPI", label))
+    for number, (label, sizes, values, row) in enumerate(curves(compared, BASELINE_CURVE, baseline_of)):
+        partners = paired.get(bench.key(row, BASELINE_CURVE), [])
+        # The colour of its counterpart where it has one only; a lone pair is plainer in black.
+        colour = partners[0] if len(partners) == 1 and len(paired) > 1 else greys[number % len(greys)]
+        axes.plot(sizes, values, "--" + marks[number % len(marks)], color=colour, markersize=4, linewidth=1.3,
+                  label=named("MPI", label))
 
 
 def dress(axes, sizes, title, unit):
@@ -144,8 +149,10 @@ def draw_sizes(pyplot, rows, options):
     sizes = {row["bytes_per_rank"] for row in rows}
     draw_panel(left, rows, lambda row: row["time_us"], lambda row: row.get("baseline_us"), colours)
     draw_panel(right, rows, lambda row: row.get("busbw_gbps"), bus_of_baseline, colours)
-    for label, at, values in curves(rows, ("ranks", "device"), bus_of_limit):
-        right.plot(at, values, ":", color="firebrick", linewidth=2, label=named("plain copy limit", label))
+    styles = (":", "-.", (0, (1, 3)), (0, (5, 2, 1, 2, 1, 2)))
+    for number, (label, at, values, _) in enumerate(curves(rows, ("ranks", "device"), bus_of_limit)):
+        right.plot(at, values, linestyle=styles[number % len(styles)], color="firebrick", linewidth=2,
+                   label=named("plain copy limit", label))
     dress(left, sizes, "latency, median of the slowest rank", "microseconds")
     dress(right, sizes, "bus bandwidth, (n - 1) S / time", "GB/s (10^9 bytes)")
     # One legend for both panels, below them, so that it hides no data.
@@ -156,7 +163,7 @@ def draw_sizes(pyplot, rows, options):
     columns = min(4, max(1, len(entries)))
     lines = -(-len(entries) // columns)
     size = 10 if len(entries) <= MANY else 8
-    bottom = min(0.5, 0.04 + 0.045 * lines * size / 10)
+    bottom = min(0.5, 0.02 + 0.032 * lines * size / 10)
     figure.suptitle(options.title or title_of(rows), fontsize=12)
     figure.tight_layout(rect=(0, bottom, 1, 1))
     figure.legend(entries.values(), entries.keys(), loc="lower center", ncol=columns, fontsize=size, frameon=False)

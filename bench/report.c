@@ -263,8 +263,8 @@ bool bench_report_open(const struct bench_options *options, int world)
     }
     if (options->out != NULL || options->format == BENCH_TABLE) {
         printf("# libccl %d.%d.%d commit %s, backend %s, %s, %d ranks, seed %lld%s\n", version / 10000,
-               version / 100 % 100, version % 100, CCL_BENCH_COMMIT, cclBackendName(), report.device, world, options->seed,
-               options->leading > 0 ? ", rows padded" : "");
+               version / 100 % 100, version % 100, CCL_BENCH_COMMIT, cclBackendName(), report.device, world,
+               options->seed, options->leading > 0 ? ", rows padded" : "");
         fflush(stdout);
     }
     return true;

@@ -20,8 +20,10 @@ struct sweep {
 
 static void sweep_init(struct sweep *w, const struct bench_op *op, const struct bench_options *options)
 {
-    *w = (struct sweep){.op = op, .options = options, .total = 1, .worlds = options->ranks.count > 0 ? options->ranks.count : 1};
-    w->lengths[AXIS_SHAPE] = options->rows.count > 0 ? options->rows.count * options->columns.count : options->bytes.count;
+    *w = (struct sweep){
+        .op = op, .options = options, .total = 1, .worlds = options->ranks.count > 0 ? options->ranks.count : 1};
+    w->lengths[AXIS_SHAPE] = options->rows.count > 0 ? options->rows.count * options->columns.count
+                                                     : options->bytes.count;
     w->lengths[AXIS_DTYPE] = options->dtype.count;
     w->lengths[AXIS_BUFFERS] = options->buffers.count;
     w->lengths[AXIS_VARIANT] = options->variant.count;
@@ -138,8 +140,12 @@ static void run_config(struct sweep *w, struct bench_session *s, const struct be
     struct bench_call call = {.buffers = &buffers, .session = s, .config = c};
     struct bench_side ours = {w->op->name, w->op->issue, wait_stream, &call};
     struct bench_side theirs = {"baseline mpi", w->op->baseline, NULL, &call};
-    struct bench_row row = {.op = w->op->name, .ranks = s->ranks, .has_shape = true, .config = *c,
-                            .effective = CCL_CALL_CONFIG_INITIALIZER, .result.errors = -1,
+    struct bench_row row = {.op = w->op->name,
+                            .ranks = s->ranks,
+                            .has_shape = true,
+                            .config = *c,
+                            .effective = CCL_CALL_CONFIG_INITIALIZER,
+                            .result.errors = -1,
                             .bus_factor = w->op->bus_factor(s->ranks),
                             .traffic_bytes = w->op->traffic_bytes(s->ranks, (double)c->part_bytes)};
     bool with_baseline = w->options->baseline == BENCH_BASELINE_MPI;

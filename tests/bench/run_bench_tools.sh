@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+#
+# Proves that the bench's tools judge and draw correctly (test_bench_tools.py), and that ab.sh really alternates its builds and
+# numbers.sh runs what the numbers need. mpirun and ccl_bench are stand-ins here that write rows of known times.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+bench=$here/../../bench
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+fail() {
+    echo "FAILED: $*" >&2
+    failed=1
+}
+
+# A python with matplotlib if there is one: the first in PATH may be another than the distribution's.
+python=python3
+for candidate in python3 /usr/bin/python3; do
+    if "$candidate" -c 'import matplotlib' 2>/dev/null; then
+        python=$candidate
+        break
+    fi
+done
+"$python" "$here/test_bench_tools.py" || fail "test_bench_tools.py"
+
+# Stand-ins: mpirun runs the program once; ccl_bench logs its folder and arguments and writes a row with the time of its build.
+mkdir -p "$work/bin"
+cat >"$work/bin/mpirun" <<'TEXT'
+#!/bin/bash
+ranks=0
+while [[ $1 == -* ]]; do
+    [[ $1 != -n ]] || ranks=$2
+    shift 2
+done
+RANKS=$ranks exec "$@"
+TEXT
+make_build() { # NAME TIME_US STATUS
+    mkdir -p "$work/$1/bench"
+    cat >"$work/$1/bench/ccl_bench" <<TEXT
+#!/bin/bash
+echo "$1 \$RANKS \$*" >>"$work/log"
+while [ "\$1" != --out ]; do shift; done
+echo '{"op": "all_gather", "ranks": 2, "bytes_per_rank": 8, "mode": "eager", "time_us": $2, "errors": 0, "commit": "$1"}' >"\$2"
+exit $3
+TEXT
+    chmod +x "$work/$1/bench/ccl_bench"
+}
+chmod +x "$work/bin/mpirun"
+make_build old 10.0 0
+make_build slow 12.0 0
+make_build broken 10.0 2
+export PATH=$work/bin:$PATH
+
+: >"$work/log"
+status=0
+bash "$bench/ab.sh" -n 3 -o "$work/out" "$work/old" "$work/slow" all_gather --bytes 8 >"$work/text" 2>&1 || status=$?
+[ "$status" -eq 1 ] || fail "ab.sh: a build that is 20 % slower gave status $status, want 1"
+grep -q REGRESSION "$work/text" || fail "ab.sh: no REGRESSION in its table"
+order=$(cut -d' ' -f1 "$work/log" | tr '\n' ' ')
+[ "$order" = "old slow old slow old slow " ] || fail "ab.sh ran '$order', want old and slow in turn, three times"
+grep -qv ' 3 all_gather --bytes 8 --format json' "$work/log" && fail "ab.sh: ranks or arguments did not arrive: $(cat "$work/log")"
+[ "$(wc -l <"$work/out/a.json")" -eq 3 ] || fail "ab.sh: a.json has not the rows of three runs"
+status=0
+bash "$bench/ab.sh" -r 1 -o "$work/out" "$work/slow" "$work/old" >"$work/text" 2>&1 || status=$?
+[ "$status" -eq 0 ] || fail "ab.sh: a faster build gave status $status, want 0"
+for arguments in "$work/old $work/broken" "$work/old $work/absent" "$work/old" "-r x $work/old $work/old" "-q $work/old $work/old"; do
+    status=0
+    # shellcheck disable=SC2086
+    bash "$bench/ab.sh" -o "$work/out" $arguments >"$work/text" 2>&1 || status=$?
+    [ "$status" -eq 2 ] || fail "ab.sh $arguments: status $status, want 2"
+done
+
+: >"$work/log"
+status=0
+bash "$bench/numbers.sh" -o "$work/numbers" "$work/old" >"$work/text" 2>&1 || status=$?
+[ "$status" -eq 1 ] || fail "numbers.sh: rows that lack most numbers gave status $status, want 1"
+for ranks in 2 4 8; do
+    for mode in batch eager; do
+        grep -q "old $ranks all_gather .*--mode $mode .*--baseline mpi" "$work/log" || fail "numbers.sh: $ranks ranks, mode $mode was not run"
+    done
+done
+for ranks in 2 4 8 16 32 64; do
+    grep -q "old $ranks init " "$work/log" || fail "numbers.sh: init with $ranks ranks was not run"
+done
+status=0
+bash "$bench/numbers.sh" -o "$work/numbers" "$work/broken" >"$work/text" 2>&1 || status=$?
+[ "$status" -eq 2 ] || fail "numbers.sh: a bench that cannot run gave status $status, want 2"
+
+[ "$failed" -eq 0 ] && echo "all passed"
+exit "$failed"
