@@ -147,5 +147,7 @@ bool tm_gather(const struct tm_gather *g);
 void tm_gather_prepare(const struct tm_gather *g);
 cclResult_t tm_gather_enqueue(const struct tm_gather *g);
 bool tm_gather_verify(const struct tm_gather *g);
+/* A gather of count bytes a rank through memory of its own, compared; may be called by several threads at once. */
+void tm_gather_once(cclComm_t comm, cclStream_t stream, int rank, int n, size_t count, const char *what);
 
 #endif

@@ -354,3 +354,25 @@ bool tm_gather(const struct tm_gather *g)
     }
     return tm_gather_verify(g);
 }
+
+void tm_gather_once(cclComm_t comm, cclStream_t stream, int rank, int n, size_t count, const char *what)
+{
+    size_t all = count * (size_t)n;
+    uint64_t seed = count; /* another sequence for every size, so that left-overs show */
+    uint8_t *host = malloc(count + all), *device = NULL;
+
+    tm_gen(host, 0, count, seed, rank);
+    TM_MUST(cclDeviceMalloc((void **)&device, count + all));
+    TM_OK(cclMemcpyAsync(device, host, count, stream));
+    TM_OK(cclMemsetAsync(device + count, TM_POISON, all, stream));
+    TM_OK(cclAllGather(device, device + count, count, cclUint8, comm, stream));
+    TM_OK(cclMemcpyAsync(host + count, device + count, all, stream));
+    if (TM_OK(cclStreamSynchronize(stream))) {
+        for (int r = 0; r < n; r++) {
+            tm_check_data(host + count + (size_t)r * count, 0, count, 1, seed, r, what);
+        }
+    }
+    TM_OK(cclDeviceFree(device));
+    __atomic_fetch_add(&tm_gathers, 1, __ATOMIC_RELAXED);
+    free(host);
+}
