@@ -110,7 +110,7 @@ static void killed(struct world *w)
 /* Slow callbacks for a flood from rank 1 must not hide the death of rank 2 from rank 0. */
 static void killed_under_load(struct world *w)
 {
-    enum { NOTES = 3000 };
+    enum { NOTES = 3000, LAST_NOTES = 100 }; /* more last notes than one look at the socket takes */
     struct box box = {0};
     box_open(&box, w);
     if (w->rank == 0) {
@@ -123,7 +123,9 @@ static void killed_under_load(struct world *w)
     }
     TEST_EQ(ccl_bootstrap_barrier(w->boot), cclSuccess);
     if (w->rank == 2) {
-        TEST_EQ(send_note(&box, 0, 0, false), cclSuccess);
+        for (uint32_t seq = 0; seq < LAST_NOTES; seq++) {
+            TEST_EQ(send_note(&box, 0, seq, false), cclSuccess);
+        }
         atomic_store(&w->shared->when_ns, ccl_now_ns());
         kill(getpid(), SIGKILL);
     }
@@ -131,9 +133,10 @@ static void killed_under_load(struct world *w)
     uint64_t took = atomic_load(&box.died_ns[2]) - atomic_load(&w->shared->when_ns);
     printf("  rank %d: death seen after %.3f ms, %d messages waiting\n", w->rank, (double)took * 1e-6,
            w->rank == 0 ? NOTES - atomic_load(&box.got[1]) : 0);
-    TEST_CHECK(took < KILL_LIMIT_NS);
     if (w->rank == 0) {
-        TEST_EQ(atomic_load(&box.got_at_death[2]), 1);
+        /* Its own last notes, 1 ms each, come first. */
+        TEST_CHECK(took < 2 * KILL_LIMIT_NS);
+        TEST_EQ(atomic_load(&box.got_at_death[2]), LAST_NOTES);
         TEST_CHECK(atomic_load(&box.got[1]) < NOTES);
         atomic_store(&box.sleep_us, 0);
         TEST_CHECK(wait_for(&box.got[1], NOTES, TIMEOUT_NS));
@@ -198,6 +201,7 @@ static void ticks(struct world *w)
     TEST_EQ(atomic_load(&box[1].ticks), 0);
     ccl_monitor_want_tick(box[1].port, true);
     TEST_CHECK(wait_for(&box[1].ticks, 1, UINT64_C(5000000000)));
+    TEST_EQ(atomic_load(&box[0].ticks), n);
     box_close(&box[1]);
     usleep(150000);
     TEST_EQ(atomic_load(&box[1].late), 0);
@@ -267,7 +271,7 @@ static void thread_properties(struct world *w)
     check_close_on_exec();
     int tasks = count_entries("/proc/self/task");
     box_close(&box);
-    TEST_CHECK(entries_become("/proc/self/task", tasks - 1));
+    TEST_CHECK(entries_sink_to("/proc/self/task", tasks - 1));
     TEST_CHECK(!find_thread(&blocked));
 }
 
@@ -295,8 +299,8 @@ static void cycles(struct world *w)
         TEST_EQ(atomic_load(&box.late), 0);
         TEST_EQ(atomic_load(&box.wrong), 0);
     }
-    TEST_EQ(count_entries("/proc/self/fd"), fds);
-    TEST_CHECK(entries_become("/proc/self/task", tasks));
+    TEST_CHECK(entries_sink_to("/proc/self/fd", fds));
+    TEST_CHECK(entries_sink_to("/proc/self/task", tasks));
     size_t end = mallinfo2().uordblks;
     if (end > heap + 16384) {
         TEST_FAIL("heap grew from %zu to %zu bytes in %d cycles", heap, end, CYCLES - WARM);

@@ -85,8 +85,8 @@ static void detach_in_callback(struct world *w)
         TEST_EQ(ccl_monitor_send(quitter.port, 0, "x", 1, -1), cclSuccess);
         TEST_CHECK(wait_for(&quitter.calls, 1, TIMEOUT_NS));
     }
-    TEST_CHECK(entries_become("/proc/self/task", tasks));
-    TEST_CHECK(entries_become("/proc/self/fd", fds));
+    TEST_CHECK(entries_sink_to("/proc/self/task", tasks));
+    TEST_CHECK(entries_sink_to("/proc/self/fd", fds));
 }
 
 static int knock(struct box *box, int rank)
@@ -190,44 +190,51 @@ static void strangers(struct world *w)
         TEST_EQ(closed, SILENT);
     }
     TEST_EQ(ccl_bootstrap_barrier(w->boot), cclSuccess);
-    TEST_CHECK(entries_become("/proc/self/fd", fds + 2)); /* one connection each way has come since */
-    TEST_EQ(ccl_bootstrap_barrier(w->boot), cclSuccess);
+    TEST_CHECK(entries_sink_to("/proc/self/fd", fds + 2)); /* one connection each way has come since */
     TEST_EQ(atomic_load(&box.wrong), 0);
     TEST_EQ(atomic_load(&box.died[1 - w->rank]), 0);
+    TEST_EQ(ccl_bootstrap_barrier(w->boot), cclSuccess);
     box_close(&box);
 }
 
-static void limit_fds(rlim_t soft)
+/* Use up the descriptors of this process, or give them back. */
+static void use_up_fds(bool on)
 {
+    enum { LIMIT = 128 };
+    static int used[LIMIT], n;
     struct rlimit limit;
     getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = soft;
+    limit.rlim_cur = LIMIT;
     setrlimit(RLIMIT_NOFILE, &limit);
+    while (!on && n > 0) {
+        close(used[--n]);
+    }
+    while (on && n < LIMIT && (used[n] = dup(STDERR_FILENO)) >= 0) {
+        n++;
+    }
 }
 
 static void no_descriptors(struct world *w)
 {
     struct box box = {0};
-    struct rlimit before;
     struct note note;
     int peer = 1 - w->rank;
-    getrlimit(RLIMIT_NOFILE, &before);
     box_open(&box, w);
     if (w->rank == 0) {
         size_t bytes = note_make(&note, 0, false);
-        limit_fds(1); /* descriptors in use stay; no new ones */
+        use_up_fds(true);
         TEST_EQ(ccl_monitor_send(box.port, 1, &note, bytes, STDERR_FILENO), cclSystemError);
         TEST_EQ(ccl_monitor_send(box.port, 1, &note, bytes, -1), cclSystemError); /* no connection yet */
         TEST_EQ(ccl_bootstrap_barrier(w->boot), cclSuccess);
         usleep(50000);
         TEST_EQ(atomic_load(&box.got[1]), 0); /* cannot accept */
-        limit_fds(before.rlim_cur);
+        use_up_fds(false);
         TEST_CHECK(wait_for(&box.got[1], 1, UINT64_C(2000000000)));
-        limit_fds(1);
+        use_up_fds(true);
         TEST_EQ(ccl_bootstrap_barrier(w->boot), cclSuccess);
         TEST_CHECK(wait_for(&box.got[1], 2, UINT64_C(2000000000)));
         TEST_EQ(atomic_load(&box.fds[1]), 0); /* the message counts without it */
-        limit_fds(before.rlim_cur);
+        use_up_fds(false);
         TEST_EQ(send_note(&box, 1, 0, true), cclSuccess);
         TEST_EQ(ccl_bootstrap_barrier(w->boot), cclSuccess);
         TEST_CHECK(wait_for(&box.fds[1], 1, UINT64_C(2000000000)));
@@ -240,9 +247,9 @@ static void no_descriptors(struct world *w)
         TEST_EQ(send_note(&box, 0, 2, true), cclSuccess);
         TEST_CHECK(wait_for(&box.fds[0], 1, UINT64_C(2000000000)));
     }
-    TEST_EQ(ccl_bootstrap_barrier(w->boot), cclSuccess);
     TEST_EQ(atomic_load(&box.wrong), 0);
     TEST_EQ(atomic_load(&box.died[peer]), 0);
+    TEST_EQ(ccl_bootstrap_barrier(w->boot), cclSuccess);
     box_close(&box);
 }
 
