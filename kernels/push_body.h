@@ -22,10 +22,15 @@ struct push_job {
     uint64_t first, stride, chunks; /* pieces first, first + stride, ... : chunks of them */
 };
 
-CCL_DEVICE void push_set_bad(struct push_shared *sh, uint32_t bad, uint32_t peer)
+/* Called by the lane that saw it, which then stops waiting. `stop` ends the waits of the other lanes and blocks, for peers that may never
+ * come; what they then report must not hide the reason. */
+CCL_DEVICE void push_set_bad(CCL_ARGS a, struct push_shared *sh, uint32_t bad, uint32_t peer)
 {
-    sh->peer = peer;
-    sh->bad = bad;
+    if (bad != CCL_BAD_STOP || sh->bad == CCL_BAD_NONE) {
+        sh->peer = peer;
+        sh->bad = bad;
+    }
+    ccl_or_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->priv)->stop, 1);
 }
 
 /* Base of my part at rank `peer`, from its advert; 0: stage it. Resolved before the first store and before any loop. */
@@ -109,15 +114,16 @@ CCL_DEVICE uint32_t push_meet(CCL_ARGS a, struct push_shared *sh, struct push_jo
             uint64_t where = 0;
             uint32_t bad = ccl_advert_wait(a, n, peer, words, CCL_ALT_LL(a, me, n, peer), &where);
             if (bad) {
-                push_set_bad(sh, bad, peer);
-                continue;
+                push_set_bad(a, sh, bad, peer);
+                break;
             }
             if (base != 0 && d < job->ch.to_last) {
                 base[d] = push_resolve(a, peer, where);
                 if (base[d] == 0) {
                     sh->staged = 1;
                     if (a->flags & CCL_F_FORCE_DIRECT) {
-                        push_set_bad(sh, CCL_BAD_NO_WINDOW, peer);
+                        push_set_bad(a, sh, CCL_BAD_NO_WINDOW, peer);
+                        break;
                     }
                 }
             }
@@ -170,7 +176,8 @@ CCL_DEVICE enum push_drained push_drain(CCL_ARGS a, struct push_shared *sh, stru
             uint32_t src = ccl_rotate(a, d), bad = CCL_BAD_NONE;
             uint64_t w = ccl_wait_word(a, ccl_full_addr(a, me, job->block, src), job->n, (uint32_t)c + 1, src, 0, &bad);
             if (bad || CCL_VALUE(w) == CCL_STEP_LEFT) {
-                push_set_bad(sh, bad ? bad : CCL_BAD_LEFT, src);
+                push_set_bad(a, sh, bad ? bad : CCL_BAD_LEFT, src);
+                break;
             }
         }
     }
@@ -226,7 +233,8 @@ CCL_DEVICE uint32_t push_chunk(CCL_ARGS a, struct push_shared *sh, struct push_j
                 ccl_wait_word(a, ccl_credit_addr(a, me, job->block, peer), job->n, (uint32_t)(c - a->lay.slots + 1), peer, 0,
                               &bad);
                 if (bad) {
-                    push_set_bad(sh, bad, peer);
+                    push_set_bad(a, sh, bad, peer);
+                    break;
                 }
             }
         }
@@ -302,7 +310,8 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_shared *sh, str
             if (CCL_VALUE(w) >= CCL_STEP_DIRECT) {
                 w = ccl_wait_word(a, addr, job->n, CCL_STEP_DONE, src, 0, &bad);
                 if (bad || CCL_VALUE(w) == CCL_STEP_LEFT) {
-                    push_set_bad(sh, bad ? bad : CCL_BAD_LEFT, src);
+                    push_set_bad(a, sh, bad ? bad : CCL_BAD_LEFT, src);
+                    break;
                 }
             }
         }
