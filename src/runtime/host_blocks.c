@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Blocks are handed out by a ticket, so they start in index order; a block waits only for blocks of lower index (or its own on
- * another rank), which somebody has already started. The caller takes tickets like a helper and never depends on one: a launch
- * whose helpers are all busy elsewhere, or do not exist in a forked child, runs on its caller alone. */
+ * Blocks are handed out by a ticket, so they start in index order; a block waits only for blocks of lower index (or its
+ * own on another rank), which somebody has already started. The caller takes tickets like a helper and never depends on
+ * one: a launch whose helpers are all busy elsewhere, or do not exist in a forked child, runs on its caller alone. */
 #include "runtime/host_blocks.h"
 
 #include <pthread.h>
@@ -29,8 +29,8 @@ static struct {
     pthread_cond_t work; /* helpers wait here */
     pthread_cond_t left; /* callers whose helpers are still inside */
     struct job *jobs;
-    uint32_t helpers;    /* started */
-    uint32_t waiting;    /* callers about to sleep or asleep */
+    uint32_t helpers; /* started */
+    uint32_t waiting; /* callers about to sleep or asleep */
     uint32_t threads;
 } pool = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, 0, 0, 1};
 
@@ -69,8 +69,8 @@ static void help_once(void)
     __atomic_fetch_add(&job->helpers, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&pool.lock);
     take_tickets(job, __atomic_fetch_add(&job->ticket, 1, __ATOMIC_RELAXED));
-    /* The last touch of the job; pairs with the loads in wait_helpers. Sequentially consistent with waiting below: either the
-     * caller sees that we left, or we see that it waits. */
+    /* The last touch of the job; pairs with the loads in wait_helpers. Sequentially consistent with waiting below:
+     * either the caller sees that we left, or we see that it waits. */
     __atomic_fetch_sub(&job->helpers, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&pool.waiting, __ATOMIC_SEQ_CST) != 0) {
         pthread_mutex_lock(&pool.lock);

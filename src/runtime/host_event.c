@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * An event remembers where it was recorded last. Waiting means waiting for that position of that stream, so a wait needs
- * the event only while it is called, as streams can be asked for a position for ever. A record's task holds a reference, because it
- * writes the time. */
+ * An event remembers where it was recorded last. Waiting means waiting for that position of that stream, so a wait
+ * needs the event only while it is called, as streams can be asked for a position for ever. A record's task holds a
+ * reference, because it writes the time. */
 #include "runtime/host_event.h"
 
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "util/log.h"
 
 struct cclEvent {
-    uint32_t lock; /* for all fields */
-    uint32_t refs; /* the user's and one a queued record */
+    uint32_t lock;       /* for all fields */
+    uint32_t refs;       /* the user's and one a queued record */
     uint64_t generation; /* counts the records; an older one that runs late does not set the time */
     uint64_t position, time_ns;
     struct cclStream *stream; /* NULL: never recorded */
@@ -84,7 +84,8 @@ static struct last_record last_record(struct cclEvent *event)
 {
     ccl_host_spin_lock(&event->lock);
     struct last_record last = {event->stream, event->position, event->time_ns, false};
-    /* The task writes the time under the lock before its position is reached, so a reached position comes with its time. */
+    /* The task writes the time under the lock before its position is reached, so a reached position comes with its
+     * time. */
     last.happened = last.stream != NULL && ccl_host_stream_reached(last.stream, last.position);
     ccl_host_spin_unlock(&event->lock);
     return last;
@@ -120,11 +121,13 @@ cclResult_t ccl_host_event_elapsed(float *ms, struct cclEvent *start, struct ccl
 {
     struct cclEvent *events[2] = {start, end};
     struct last_record last[2];
-    CCL_CHECK(ms != NULL && start != NULL && end != NULL, cclInvalidArgument, CCL_RT, "ms, start or end of event_elapsed is NULL");
+    CCL_CHECK(ms != NULL && start != NULL && end != NULL, cclInvalidArgument, CCL_RT,
+              "ms, start or end of event_elapsed is NULL");
     for (int i = 0; i < 2; i++) {
         const char *which = i == 0 ? "start" : "end";
         last[i] = last_record(events[i]);
-        CCL_CHECK(last[i].stream != NULL, cclInvalidUsage, CCL_RT, "%s event of event_elapsed was never recorded", which);
+        CCL_CHECK(last[i].stream != NULL, cclInvalidUsage, CCL_RT, "%s event of event_elapsed was never recorded",
+                  which);
         CCL_CHECK(last[i].happened, cclInvalidUsage, CCL_RT,
                   "%s event of event_elapsed has not happened yet, it waits at position %llu of its stream", which,
                   (unsigned long long)last[i].position);

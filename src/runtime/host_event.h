@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Events of the host backend: the stream position of the record that was enqueued last, and the time at which it ran. */
+ * Events of the host backend: the stream position of the record that was enqueued last, and the time at which it ran.
+ */
 #ifndef CCL_HOST_EVENT_H
 #define CCL_HOST_EVENT_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Waiting inside one process: private futexes, a pause for spin loops, and a lock that is one exchange when nobody else wants it. */
+ * Waiting inside one process: private futexes, a pause for spin loops, and a lock that is one exchange when nobody else
+ * wants it. */
 #ifndef CCL_HOST_FUTEX_H
 #define CCL_HOST_FUTEX_H
 
@@ -34,8 +35,8 @@ static inline void ccl_host_futex_wake(const uint32_t *word, int sleepers)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, sleepers, NULL, NULL, 0);
 }
 
-/* For critical sections of some tens of nanoseconds. A waiter yields and then naps, so a holder that lost its core (at any
- * scheduling priority) gets it back. */
+/* For critical sections of some tens of nanoseconds. A waiter yields and then naps, so a holder that lost its core (at
+ * any scheduling priority) gets it back. */
 static inline void ccl_host_spin_lock(uint32_t *lock)
 {
     for (unsigned tries = 0; __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) != 0; tries++) { /* pairs with the unlock */

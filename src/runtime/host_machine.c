@@ -96,7 +96,10 @@ static uint64_t cgroup_free(const char *dir, const char *limit_name, const char 
     }
     uint64_t used = strtoull(text, NULL, 10);
     snprintf(path, sizeof(path), "%s/memory.stat", dir);
-    uint64_t cache = read_text(path, text, sizeof(text)) ? number_of(text, "active_file ", 0) + number_of(text, "inactive_file ", 0) : 0;
+    uint64_t cache = 0;
+    if (read_text(path, text, sizeof(text))) {
+        cache = number_of(text, "active_file ", 0) + number_of(text, "inactive_file ", 0);
+    }
     used -= cache < used ? cache : used;
     return limit > used ? limit - used : 0;
 }

@@ -12,7 +12,8 @@ int ccl_host_machine_cores(void);
 void ccl_host_machine_cpu_name(char *name, size_t bytes);
 /* Equal in all processes of a booted machine, containers included. */
 uint64_t ccl_host_machine_uid(void);
-/* Bytes of memory that can still be touched: the machine's, and those of the memory cgroups that this process is in. UINT64_MAX: unknown. */
+/* Bytes of memory that can still be touched: the machine's, and those of the memory cgroups that this process is in.
+ * UINT64_MAX: unknown. */
 uint64_t ccl_host_machine_free_bytes(void);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The registry is an array of entries sorted by address under one lock: calls are rare and never on the path of an operation.
+ * The registry is an array of entries sorted by address under one lock: calls are rare and never on the path of an
+ * operation.
  *
- * memfd pages are made at the first touch, and a touch that finds no memory is a SIGBUS or the out-of-memory killer, long after the
- * allocation. So every 16 MiB the free memory of the machine is compared with what was promised and not yet touched. */
+ * memfd pages are made at the first touch, and a touch that finds no memory is a SIGBUS or the out-of-memory killer,
+ * long after the allocation. So every 16 MiB the free memory of the machine is compared with what was promised and not
+ * yet touched. */
 #include "runtime/host_memory.h"
 
 #include <errno.h>
@@ -86,7 +88,8 @@ static cclResult_t reserve_entry(void)
     if (registry.count == registry.room) {
         size_t room = registry.room > 0 ? registry.room * 2 : 64;
         struct entry *entries = realloc(registry.entries, room * sizeof(*entries));
-        CCL_CHECK(entries != NULL, cclSystemError, CCL_RT, "out of memory for the record of allocation %zu", registry.count);
+        CCL_CHECK(entries != NULL, cclSystemError, CCL_RT, "out of memory for the record of allocation %zu",
+                  registry.count);
         registry.entries = entries;
         registry.room = room;
     }
@@ -132,13 +135,14 @@ static cclResult_t check_free_memory(size_t bytes)
     struct rlimit limit;
     /* Growing a file beyond this limit is a signal, not an error. */
     bool limited = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-    CCL_CHECK(!limited || bytes <= limit.rlim_cur, cclSystemError, CCL_RT, "allocation of %zu bytes exceeds the file size limit of %llu bytes",
-              bytes, (unsigned long long)limit.rlim_cur);
+    CCL_CHECK(!limited || bytes <= limit.rlim_cur, cclSystemError, CCL_RT,
+              "allocation of %zu bytes exceeds the file size limit of %llu bytes", bytes,
+              (unsigned long long)limit.rlim_cur);
     if (bytes >= CHECK_BYTES || registry.unchecked_bytes + bytes >= CHECK_BYTES) {
         uint64_t left = ccl_host_machine_free_bytes(), promised = untouched_bytes();
         CCL_CHECK(promised < left && bytes <= left - promised, cclSystemError, CCL_RT,
-                  "out of memory: allocation of %zu bytes, %llu bytes are free, %llu of them promised to earlier allocations", bytes,
-                  (unsigned long long)left, (unsigned long long)promised);
+                  "out of memory: allocation of %zu bytes, %llu are free and %llu of these promised to earlier ones",
+                  bytes, (unsigned long long)left, (unsigned long long)promised);
         registry.unchecked_bytes = 0;
     } else {
         registry.unchecked_bytes += bytes;
@@ -150,10 +154,11 @@ static cclResult_t map_memfd(int fd, size_t bytes, struct entry *e)
 {
     struct stat st;
     CCL_CHECK(fstat(fd, &st) == 0, cclSystemError, CCL_RT, "fstat of device memory fd %d: %s", fd, strerror(errno));
-    CCL_CHECK((uint64_t)st.st_size >= bytes, cclSystemError, CCL_RT, "device memory fd %d has %lld bytes, %zu expected", fd,
-              (long long)st.st_size, bytes);
+    CCL_CHECK((uint64_t)st.st_size >= bytes, cclSystemError, CCL_RT, "device memory fd %d has %lld bytes, %zu expected",
+              fd, (long long)st.st_size, bytes);
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    CCL_CHECK(p != MAP_FAILED, cclSystemError, CCL_RT, "mmap of %zu bytes of device memory: %s", bytes, strerror(errno));
+    CCL_CHECK(p != MAP_FAILED, cclSystemError, CCL_RT, "mmap of %zu bytes of device memory: %s", bytes,
+              strerror(errno));
     if (bytes >= HUGE_BYTES) {
         madvise(p, bytes, MADV_HUGEPAGE); /* where shmem_enabled is "advise"; elsewhere it changes nothing */
     }
@@ -164,7 +169,8 @@ static cclResult_t map_memfd(int fd, size_t bytes, struct entry *e)
 static cclResult_t create_memfd(size_t bytes, int *out)
 {
     int fd = memfd_create("ccl-device", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    CCL_CHECK(fd >= 0, cclSystemError, CCL_RT, "memfd_create for %zu bytes of device memory: %s", bytes, strerror(errno));
+    CCL_CHECK(fd >= 0, cclSystemError, CCL_RT, "memfd_create for %zu bytes of device memory: %s", bytes,
+              strerror(errno));
     /* Sealed: nobody who gets the descriptor can pull the pages away from under the others. */
     if (ftruncate(fd, (off_t)bytes) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
         int err = errno;
@@ -231,7 +237,7 @@ cclResult_t ccl_host_memory_query(const void *ptr, struct ccl_pointer_attr *attr
     pthread_mutex_lock(&registry.lock);
     const struct entry *e = find_address(ptr);
     if (e != NULL) {
-        found = (struct ccl_pointer_attr){.base = e->base, .size_bytes = e->map_bytes, .device = 0, .exportable = e->fd >= 0};
+        found = (struct ccl_pointer_attr){e->base, e->map_bytes, .device = 0, .exportable = e->fd >= 0};
     }
     pthread_mutex_unlock(&registry.lock);
     *attr = found;
@@ -251,7 +257,8 @@ cclResult_t ccl_host_memory_export(void *base, struct ccl_mem_handle *handle)
         err = errno;
     }
     pthread_mutex_unlock(&registry.lock);
-    CCL_CHECK(exportable, cclInvalidUsage, CCL_RT, "export of %p, which is not the start of a device allocation of this process", base);
+    CCL_CHECK(exportable, cclInvalidUsage, CCL_RT,
+              "export of %p, which is not the start of a device allocation of this process", base);
     CCL_CHECK(fd >= 0, cclSystemError, CCL_RT, "dup for the export of %zu bytes at %p: %s", bytes, base, strerror(err));
     *handle = (struct ccl_mem_handle){.size_bytes = bytes, .fd = fd, .kind = HANDLE_MEMFD};
     return cclSuccess;
@@ -261,11 +268,13 @@ static cclResult_t import_locked(const struct ccl_mem_handle *handle, void **bas
 {
     struct stat st;
     struct entry fresh;
-    CCL_CHECK(fstat(handle->fd, &st) == 0, cclSystemError, CCL_RT, "fstat of imported memory fd %d: %s", handle->fd, strerror(errno));
+    CCL_CHECK(fstat(handle->fd, &st) == 0, cclSystemError, CCL_RT, "fstat of imported memory fd %d: %s", handle->fd,
+              strerror(errno));
     struct entry *e = find_inode(&st);
     if (e != NULL) {
-        CCL_CHECK(handle->size_bytes == e->map_bytes, cclSystemError, CCL_RT, "import of %llu bytes of an allocation that has %zu",
-                  (unsigned long long)handle->size_bytes, e->map_bytes);
+        CCL_CHECK(handle->size_bytes == e->map_bytes, cclSystemError, CCL_RT,
+                  "import of %llu bytes of an allocation that has %zu", (unsigned long long)handle->size_bytes,
+                  e->map_bytes);
         e->imports++;
         *base = e->base;
         return cclSuccess;
@@ -281,7 +290,8 @@ static cclResult_t import_locked(const struct ccl_mem_handle *handle, void **bas
 cclResult_t ccl_host_memory_import(const struct ccl_mem_handle *handle, void **base)
 {
     CCL_CHECK(handle->kind == HANDLE_MEMFD && handle->size_bytes > 0, cclSystemError, CCL_RT,
-              "import of memory of kind %#x with %llu bytes, not from a host backend", handle->kind, (unsigned long long)handle->size_bytes);
+              "import of memory of kind %#x with %llu bytes, not from a host backend", handle->kind,
+              (unsigned long long)handle->size_bytes);
     pthread_mutex_lock(&registry.lock);
     cclResult_t rc = import_locked(handle, base);
     pthread_mutex_unlock(&registry.lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Device memory of the host backend: one memfd an allocation, mapped shared, so that its descriptor is all a peer needs. A registry
- * knows every allocation and every import of the process by address and by inode; ranks that are threads of one process thus share
- * one mapping. */
+ * Device memory of the host backend: one memfd an allocation, mapped shared, so that its descriptor is all a peer
+ * needs. A registry knows every allocation and every import of the process by address and by inode; ranks that are
+ * threads of one process thus share one mapping. */
 #ifndef CCL_HOST_MEMORY_H
 #define CCL_HOST_MEMORY_H
 

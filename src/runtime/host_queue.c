@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The producing side of a stream: records in a ring of segments that grows when the next segment is still in use. A record
- * that does not fit ends its segment with a jump, which counts as a task: when done has passed it no runner looks into the old
- * segment any more, so it can be used again or given back. */
+ * The producing side of a stream: records in a ring of segments that grows when the next segment is still in use. A
+ * record that does not fit ends its segment with a jump, which counts as a task: when done has passed it no runner
+ * looks into the old segment any more, so it can be used again or given back. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,7 +139,8 @@ uint64_t ccl_host_stream_commit(struct cclStream *s, struct ccl_host_task *task)
     return position;
 }
 
-cclResult_t ccl_host_stream_launch(struct cclStream *s, ccl_host_kernel_fn fn, uint32_t grid, const void *args, size_t args_bytes)
+cclResult_t ccl_host_stream_launch(struct cclStream *s, ccl_host_kernel_fn fn, uint32_t grid, const void *args,
+                                   size_t args_bytes)
 {
     struct ccl_host_task *task;
     CCL_CHECK(args_bytes <= CCL_HOST_MAX_ARGS, cclInvalidArgument, CCL_RT, "%zu bytes of kernel arguments, at most %d",

@@ -12,15 +12,15 @@
 #include "runtime/host_workers.h"
 #include "util/log.h"
 
-#define WAIT_SPINS 200             /* some microseconds, before a waiting thread sleeps */
-#define WAIT_MIN_NS 1000000u       /* see ccl_host_stream_wait */
+#define WAIT_SPINS 200       /* some microseconds, before a waiting thread sleeps */
+#define WAIT_MIN_NS 1000000u /* see ccl_host_stream_wait */
 #define WAIT_MAX_NS 16000000u
-#define MAX_HELP_DEPTH 16          /* streams run inside each other by one thread that waits for events */
+#define MAX_HELP_DEPTH 16 /* streams run inside each other by one thread that waits for events */
 
 /* Every stream record ever made; only grows, so it is walked without a lock. */
 static struct cclStream *all_streams;
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct cclStream *free_streams;  /* under free_lock */
+static struct cclStream *free_streams;   /* under free_lock */
 static struct cclStream *default_stream; /* written once under free_lock, with release */
 static uint32_t live_streams;
 
@@ -69,7 +69,8 @@ static void run_tasks(struct cclStream *s, uint64_t limit)
     uint64_t done = __atomic_load_n(&s->done, __ATOMIC_RELAXED), end = done;
     while (done < limit) {
         if (done == end) {
-            end = __atomic_load_n(&s->queued, __ATOMIC_ACQUIRE); /* pairs with the release in commit: the record is complete */
+            /* Pairs with the release in commit: the record is complete. */
+            end = __atomic_load_n(&s->queued, __ATOMIC_ACQUIRE);
             end = end < limit ? end : limit;
             if (done == end) {
                 break;
@@ -77,7 +78,8 @@ static void run_tasks(struct cclStream *s, uint64_t limit)
         }
         task = execute(task);
         done++;
-        /* Pairs with the acquire of done by waiting threads (effects of the task) and producers (the record may be written over). */
+        /* Pairs with the acquire of done by waiting threads (effects of the task) and producers (the record may be
+         * written over). */
         __atomic_store_n(&s->done, done, __ATOMIC_RELEASE);
         if (CCL_UNLIKELY(done >= __atomic_load_n(&s->wait_target, __ATOMIC_RELAXED))) {
             wake_waiters(s);
@@ -103,19 +105,18 @@ bool ccl_host_stream_try_run(struct cclStream *s, uint64_t position)
     return true;
 }
 
+/* Always a write, so that it has its place in the single order of run and wait_target. */
 static void lower_wait_target(struct cclStream *s, uint64_t position)
 {
-    uint64_t target = __atomic_load_n(&s->wait_target, __ATOMIC_SEQ_CST);
+    uint64_t target = __atomic_load_n(&s->wait_target, __ATOMIC_SEQ_CST), least;
     do {
-        if (target <= position) {
-            position = target; /* stored again, so that this is a write in the single order of run and wait_target */
-        }
-    } while (!__atomic_compare_exchange_n(&s->wait_target, &target, position, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+        least = target < position ? target : position;
+    } while (!__atomic_compare_exchange_n(&s->wait_target, &target, least, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 }
 
-/* While others run the stream: spin, then sleep until the runner passes position or leaves. The runner's look at wait_target
- * behind each task is not fenced against our write (a fence a task would cost more than the task), so it may miss us once; the time limit
- * bounds that. When it leaves it cannot miss us. */
+/* While others run the stream: spin, then sleep until the runner passes position or leaves. The runner's look at
+ * wait_target behind each task is not fenced against our write (a fence a task would cost more than the task), so it
+ * may miss us once; the time limit bounds that. When it leaves it cannot miss us. */
 static void sleep_for(struct cclStream *s, uint64_t position, uint64_t limit_ns)
 {
     for (unsigned i = 0; i < WAIT_SPINS; i++) {

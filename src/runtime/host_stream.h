@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Streams of the host backend. A stream is a queue of task records and a run lock. Whoever holds the run lock executes the tasks
- * in order: a thread that waits for the stream if it can get the lock, else the stream's worker thread, which looks by itself at
- * least once a millisecond while there is work, so that an enqueue needs no system call.
+ * Streams of the host backend. A stream is a queue of task records and a run lock. Whoever holds the run lock executes
+ * the tasks in order: a thread that waits for the stream if it can get the lock, else the stream's worker thread, which
+ * looks by itself every few milliseconds while there is work, so that an enqueue needs no system call.
  *
- * Positions: queued counts the tasks published, done those executed; both only grow, also when the record of a destroyed
- * stream is used again. So "position p of stream s has been reached" can be asked at any time, without a reference. Records of streams are never given
- * back to the system.
+ * Positions: queued counts the tasks published, done those executed; both only grow, also when the record of a
+ * destroyed stream is used again. So "position p of stream s has been reached" can be asked at any time, without a
+ * reference. Records of streams are never given back to the system.
  *
  * Locks, outermost first: run, an event's lock, enq. */
 #ifndef CCL_HOST_STREAM_H
@@ -81,7 +81,7 @@ struct cclStream {
     uint64_t done;
     uint64_t wait_target; /* smallest position a sleeper waits for; UINT64_MAX: none */
     struct ccl_host_task *next_task;
-    uint32_t bell;        /* futex of these sleepers */
+    uint32_t bell; /* futex of these sleepers */
 
     /* The worker. */
     uint32_t wake __attribute__((aligned(CCL_CACHE_LINE))); /* futex, enum ccl_host_wake */
@@ -98,8 +98,8 @@ cclResult_t ccl_host_stream_destroy(struct cclStream *stream);
 /* The stream itself, or for NULL the default stream of the process, which is made at the first use. */
 cclResult_t ccl_host_stream_resolve(struct cclStream *stream, struct cclStream **out);
 
-/* Reserve a record with args_bytes (at most CCL_HOST_MAX_ARGS) behind it and keep the stream locked until commit. The caller fills
- * u. cclSystemError: out of memory, or no worker thread; then nothing is locked. */
+/* Reserve a record with args_bytes (at most CCL_HOST_MAX_ARGS) behind it and keep the stream locked until commit. The
+ * caller fills u. cclSystemError: out of memory, or no worker thread; then nothing is locked. */
 cclResult_t ccl_host_stream_begin(struct cclStream *stream, enum ccl_host_task_kind kind, size_t args_bytes,
                                   struct ccl_host_task **task);
 /* Publish; returns the position that is reached when the task has run. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The worker of a stream naps. When it wakes up and finds the same pending task as at its last look, with nobody running it, it
- * runs all there is and naps shortly; while waiting threads drain the stream themselves its naps grow to a millisecond;
- * without any enqueue for a while it sleeps until the next one. Two looks keep it from snatching work from a thread that has just
- * enqueued it and is about to wait for it: a hand-over costs fifty times a small operation. */
+ * The worker of a stream naps. When it wakes up and finds the same pending task as at its last look, with nobody running
+ * it, it runs all there is and naps shortly; while waiting threads drain the stream themselves its naps grow to some
+ * milliseconds; without any enqueue for a while it sleeps until the next one. Two looks keep it from snatching work from a
+ * thread that has just enqueued it and is about to wait for it: a hand-over costs fifty times a small operation. */
 #include "runtime/host_workers.h"
 
 #include <signal.h>
@@ -14,6 +14,8 @@
 
 #define NAP_MIN_NS 50000u
 #define NAP_MAX_NS 1000000u
+#define NAP_CALM_NS 4000000u /* when CALM_LOOKS in a row found others at work: looking costs 10 us of a shared core */
+#define CALM_LOOKS 20
 #define SLEEP_AFTER_NS 100000000u
 #define STACK_BYTES ((size_t)1 << 20)
 
@@ -65,9 +67,16 @@ static bool may_sleep(struct cclStream *s)
     return empty;
 }
 
+static uint64_t longer_nap(uint64_t nap_ns, unsigned *calm_looks)
+{
+    uint64_t most_ns = ++*calm_looks > CALM_LOOKS ? NAP_CALM_NS : NAP_MAX_NS;
+    return nap_ns < most_ns / 2 ? nap_ns * 2 : most_ns;
+}
+
 static void *worker_main(void *arg)
 {
     struct cclStream *s = arg;
+    unsigned calm_looks = 0;
     uint64_t nap_ns = NAP_MIN_NS, pending_at = UINT64_MAX, last_queued = 0, last_enqueue_ns = ccl_now_ns();
     pthread_setname_np(pthread_self(), "ccl-stream");
     for (;;) {
@@ -83,18 +92,19 @@ static void *worker_main(void *arg)
         }
         if (done == queued) {
             pending_at = UINT64_MAX;
-            nap_ns = nap_ns * 2 < NAP_MAX_NS ? nap_ns * 2 : NAP_MAX_NS;
+            nap_ns = longer_nap(nap_ns, &calm_looks);
             if (ccl_now_ns() - last_enqueue_ns > SLEEP_AFTER_NS && may_sleep(s)) {
                 nap_ns = UINT64_MAX;
             }
-        } else if (why != CCL_HOST_WAKE_RUN && pending_at != done) {
+        } else if (__atomic_load_n(&s->run, __ATOMIC_RELAXED) != 0) {
+            nap_ns = longer_nap(nap_ns, &calm_looks);
+        } else {
+            bool pending_before = why == CCL_HOST_WAKE_RUN || pending_at == done;
+            if (pending_before && ccl_host_stream_try_run(s, UINT64_MAX)) {
+                calm_looks = 0;
+            }
             pending_at = done;
             nap_ns = NAP_MIN_NS;
-        } else if (ccl_host_stream_try_run(s, UINT64_MAX)) {
-            pending_at = UINT64_MAX;
-            nap_ns = NAP_MIN_NS;
-        } else {
-            nap_ns = nap_ns * 2 < NAP_MAX_NS ? nap_ns * 2 : NAP_MAX_NS;
         }
     }
 }

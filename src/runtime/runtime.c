@@ -23,8 +23,8 @@ cclResult_t ccl_runtime_check(const struct ccl_runtime_ops *ops)
     for (size_t i = 0; i < NUM_MEMBERS; i++) {
         void (*member)(void);
         memcpy(&member, (const char *)ops + FIRST_MEMBER + i * sizeof(member), sizeof(member));
-        CCL_CHECK(member != NULL, cclInternalError, CCL_RT, "backend %s lacks member %zu of %zu of the runtime table", ops->name,
-                  i, NUM_MEMBERS);
+        CCL_CHECK(member != NULL, cclInternalError, CCL_RT, "backend %s lacks member %zu of %zu of the runtime table",
+                  ops->name, i, NUM_MEMBERS);
     }
     return cclSuccess;
 }
@@ -35,8 +35,8 @@ cclResult_t ccl_runtime_select(const char *backend, const struct ccl_runtime_ops
     if (!is_auto && strcmp(backend, "host") != 0) {
         bool known = strcmp(backend, "gpu") == 0 || (strncmp(backend, "emu:", 4) == 0 && backend[4] != '\0');
         CCL_CHECK(known, cclInvalidArgument, CCL_RT, "CCL_BACKEND is %s, not host, gpu, emu:ARCH or auto", backend);
-        return ccl_error_set(cclInvalidUsage, CCL_RT, "CCL_BACKEND is %s, but this build of libccl has no such backend, only host",
-                             backend);
+        return ccl_error_set(cclInvalidUsage, CCL_RT,
+                             "CCL_BACKEND is %s, but this build of libccl has no such backend, only host", backend);
     }
     CCL_TRY(ccl_runtime_check(&ccl_runtime_host));
     if (is_auto) {
@@ -53,7 +53,8 @@ cclResult_t ccl_runtime_get(const struct ccl_runtime_ops **ops)
     /* Pairs with the release below: whoever sees the table sees it initialised. */
     const struct ccl_runtime_ops *found = __atomic_load_n(&runtime_ops, __ATOMIC_ACQUIRE);
     if (CCL_UNLIKELY(found == NULL)) {
-        /* The environment is constant, so a failed choice fails alike each time, with its text for each thread that asks. */
+        /* The environment is constant, so a failed choice fails alike each time, with its text for each thread that
+         * asks. */
         pthread_mutex_lock(&runtime_lock);
         cclResult_t rc = cclSuccess;
         found = runtime_ops;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The host backend's table: one device, whose kernels are C functions and whose memory is shared memory. Members that only check
- * arguments are here; the work is in host_*.c. */
+ * The host backend's table: one device, whose kernels are C functions and whose memory is shared memory. Members that
+ * only check arguments are here; the work is in host_*.c. */
 #include <string.h>
 
 #include "host.h"
@@ -30,7 +30,8 @@ static struct ccl_device_props host_props;
 static cclResult_t host_init(void)
 {
     int64_t threads = ccl_env_get()->host_threads;
-    struct ccl_device_props p = {.arch = ARCH, .max_blocks = MAX_BLOCKS, .flag_stride = CCL_CACHE_LINE, .is_host = true};
+    struct ccl_device_props p = {
+        .arch = ARCH, .max_blocks = MAX_BLOCKS, .flag_stride = CCL_CACHE_LINE, .is_host = true};
     ccl_host_machine_cpu_name(p.name, sizeof(p.name));
     p.uid = ccl_host_machine_uid();
     p.units = ccl_host_machine_cores();
@@ -102,7 +103,8 @@ static cclResult_t enqueue_bytes(enum ccl_host_task_kind kind, void *dst, const 
 
 static cclResult_t host_copy(void *dst, const void *src, size_t bytes, struct cclStream *stream)
 {
-    CCL_CHECK(bytes == 0 || (dst != NULL && src != NULL), cclInvalidArgument, CCL_RT, "copy of %zu bytes from %p to %p", bytes, src, dst);
+    CCL_CHECK(bytes == 0 || (dst != NULL && src != NULL), cclInvalidArgument, CCL_RT, "copy of %zu bytes from %p to %p",
+              bytes, src, dst);
     return enqueue_bytes(CCL_HOST_TASK_COPY, dst, src, 0, bytes, stream);
 }
 
@@ -140,7 +142,8 @@ static cclResult_t host_capture_query(struct cclStream *stream, uint64_t *id)
 static cclResult_t host_max_resident(enum ccl_kernel kernel, uint32_t threads, uint32_t shared_bytes, int *blocks)
 {
     (void)shared_bytes;
-    CCL_CHECK((unsigned)kernel < CCL_NUM_KERNELS, cclInvalidArgument, CCL_RT, "kernel %d of %d", (int)kernel, CCL_NUM_KERNELS);
+    CCL_CHECK((unsigned)kernel < CCL_NUM_KERNELS, cclInvalidArgument, CCL_RT, "kernel %d of %d", (int)kernel,
+              CCL_NUM_KERNELS);
     CCL_CHECK(threads == 1, cclInvalidArgument, CCL_RT, "%u threads a block, the host backend has 1", threads);
     *blocks = host_props.max_blocks;
     return cclSuccess;
@@ -148,8 +151,8 @@ static cclResult_t host_max_resident(enum ccl_kernel kernel, uint32_t threads, u
 
 static cclResult_t host_launch(struct cclStream *stream, const struct ccl_launch *l)
 {
-    CCL_CHECK((unsigned)l->kernel < CCL_NUM_KERNELS, cclInvalidArgument, CCL_RT, "launch of kernel %d of %d", (int)l->kernel,
-              CCL_NUM_KERNELS);
+    CCL_CHECK((unsigned)l->kernel < CCL_NUM_KERNELS, cclInvalidArgument, CCL_RT, "launch of kernel %d of %d",
+              (int)l->kernel, CCL_NUM_KERNELS);
     CCL_CHECK(l->grid > 0 && l->threads == 1, cclInvalidArgument, CCL_RT,
               "launch of %u blocks of %u threads, the host backend has 1 thread a block", l->grid, l->threads);
     CCL_TRY(ccl_host_stream_resolve(stream, &stream));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Selection of the backend, apart from the process-wide choice of ccl_runtime_get(), so that every value of CCL_BACKEND can be tried
- * in one process. */
+ * Selection of the backend, apart from the process-wide choice of ccl_runtime_get(), so that every value of CCL_BACKEND
+ * can be tried in one process. */
 #ifndef CCL_RUNTIME_SELECT_H
 #define CCL_RUNTIME_SELECT_H
 
 #include "runtime/runtime.h"
 
-/* The table that a value of CCL_BACKEND names; not initialised. cclInvalidUsage: a backend that this build does not contain.
- * cclInvalidArgument: no backend has this name. Both name the value. */
+/* The table that a value of CCL_BACKEND names; not initialised. cclInvalidUsage: a backend that this build does not
+ * contain. cclInvalidArgument: no backend has this name. Both name the value. */
 cclResult_t ccl_runtime_select(const char *backend, const struct ccl_runtime_ops **ops);
 /* cclInternalError naming the first member that is not set. */
 cclResult_t ccl_runtime_check(const struct ccl_runtime_ops *ops);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that every block of a launch runs once, started in index order, on as many threads as allowed; that blocks of two
- * launches which wait for each other get through; and that a block that says it is idle gets the other streams of its thread going. */
+ * Proves that every block of a launch runs once, started in index order, on as many threads as allowed; that blocks of
+ * two launches which wait for each other get through; and that a block that says it is idle gets the other streams of
+ * its thread going. */
 /* CTEST: labels quick tsan */
 #include "runtime/host_blocks.h"
 #include "runtime_test.h"
@@ -31,7 +32,8 @@ static void log_kernel(const void *args, const struct ccl_host_block *block)
     }
     /* The first block stays a while, to see whether others start beside it. */
     uint64_t end_ns = ccl_now_ns() + 20000000;
-    while (block->index == 0 && __atomic_load_n(&log->started, __ATOMIC_ACQUIRE) < log->threads && ccl_now_ns() < end_ns) {
+    while (block->index == 0 && __atomic_load_n(&log->started, __ATOMIC_ACQUIRE) < log->threads &&
+           ccl_now_ns() < end_ns) {
         test_sleep_us(10);
     }
     if (block->index == 0) {

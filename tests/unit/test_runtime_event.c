@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that events order streams by the record that was enqueued last when the wait was called, that one thread alone gets
- * through any chain of them, and that times and misuse are reported truly. */
+ * Proves that events order streams by the record that was enqueued last when the wait was called, that one thread alone
+ * gets through any chain of them, and that times and misuse are reported truly. */
 /* CTEST: labels quick tsan */
 #include "runtime/host_event.h"
 #include "runtime_test.h"
@@ -101,7 +101,8 @@ static void check_chain(void)
     }
 }
 
-/* b waits for the record of a although the event is recorded again on c; c's record is the one that counts afterwards. */
+/* b waits for the record of a although the event is recorded again on c; c's record is the one that counts afterwards.
+ */
 static void check_record_again(struct cclStream *a, struct cclStream *b, struct cclStream *c)
 {
     struct test_gate gates[2] = {{0, 0}, {0, 0}};

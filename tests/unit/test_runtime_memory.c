@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that device memory of the host backend is zeroed, shared by its descriptor with threads and processes, kept as long as
- * anybody uses it and no longer, and that memory which is not there is refused when it is asked for. */
+ * Proves that device memory of the host backend is zeroed, shared by its descriptor with threads and processes, kept as
+ * long as anybody uses it and no longer, and that memory which is not there is refused when it is asked for. */
 /* CTEST: labels quick tsan */
 #include <errno.h>
 #include <fcntl.h>
@@ -109,14 +109,16 @@ static void pass_handle(int sock, struct ccl_mem_handle *handle, bool receive)
         char bytes[CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec iov = {handle, sizeof(*handle)};
-    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
     memset(&control, 0, sizeof(control));
     if (receive) {
         TEST_EQ(recvmsg(sock, &msg, MSG_CMSG_CLOEXEC), sizeof(*handle));
         memcpy(&handle->fd, CMSG_DATA(&control.header), sizeof(int));
         return;
     }
-    control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    control.header =
+        (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
     memcpy(CMSG_DATA(&control.header), &handle->fd, sizeof(int));
     TEST_EQ(sendmsg(sock, &msg, 0), sizeof(*handle));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that every value of CCL_BACKEND selects the host backend or fails with the promised code and a text that names it, that an
- * incomplete table is refused, and that the members without a stream check their arguments. */
+ * Proves that every value of CCL_BACKEND selects the host backend or fails with the promised code and a text that names
+ * it, that an incomplete table is refused, and that the members without a stream check their arguments. */
 /* CTEST: labels quick */
 #include <string.h>
 
@@ -49,7 +49,8 @@ static void check_device(const struct ccl_runtime_ops *ops)
     TEST_EQ(ops->device_props(0, &props), cclSuccess);
     TEST_EQ(ops->device_props(0, &again), cclSuccess);
     TEST_EQ(ops->device_props(1, &again), cclInvalidArgument);
-    printf("device: %s, %s, %d cores, uid %016llx\n", props.name, props.arch, props.units, (unsigned long long)props.uid);
+    printf("device: %s, %s, %d cores, uid %016llx\n", props.name, props.arch, props.units,
+           (unsigned long long)props.uid);
     TEST_CHECK(props.name[0] != '\0' && props.uid != 0 && props.uid == again.uid);
     TEST_CHECK(props.units >= 1 && props.max_blocks >= 1 && props.is_host);
     TEST_EQ(props.flag_stride, 64);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that a stream runs its tasks once and in order whoever enqueues, waits or does neither; that a wait ends at its
- * position; and that streams leave nothing behind and hold up neither a fork nor the end of the process. */
+ * Proves that a stream runs its tasks once and in order whoever enqueues, waits or does neither; that a wait ends at
+ * its position; and that streams leave nothing behind and hold up neither a fork nor the end of the process. */
 /* CTEST: labels quick tsan */
 #include <signal.h>
 #include <sys/wait.h>
@@ -146,7 +146,8 @@ static void check_worker(unsigned pause_us, int rounds)
     TEST_OK(ccl_host_stream_destroy(stream));
 }
 
-/* A wait for a position ends there although the runner goes on behind it; query tells the truth and starts the worker. */
+/* A wait for a position ends there although the runner goes on behind it; query tells the truth and starts the worker.
+ */
 static void check_wait_position(void)
 {
     for (int round = 0; round < 50; round++) {
