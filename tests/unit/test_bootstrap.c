@@ -212,9 +212,25 @@ static void test_concurrent(void)
     }
 }
 
+/* TCP connections of the whole machine that wait for late packets; each keeps a port for a minute. */
+static int count_time_wait(void)
+{
+    int n = 0;
+    char line[512];
+    FILE *f = fopen("/proc/net/tcp", "r");
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+        n += strstr(line, " 06 ") != NULL;
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    return n;
+}
+
 static void test_cycles(int fds, int threads)
 {
     static struct world w;
+    int waiting = count_time_wait();
     for (int i = 0; i < 500; i++) {
         world_init(&w, 2, body_timed, NULL, NULL);
         world_new_id(&w);
@@ -223,6 +239,7 @@ static void test_cycles(int fds, int threads)
     settle(fds, threads);
     TEST_EQ(count_fds(), fds);
     TEST_EQ(count_threads(), threads);
+    TEST_CHECK(count_time_wait() < waiting + 300);
 }
 
 int main(void)

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "bootstrap/boot.h"
@@ -236,6 +237,96 @@ static void test_slow_client(void)
     ccl_gate_destroy(gate);
 }
 
+/* Claims at a gate for stars, from a process of its own. */
+struct knocker {
+    uint8_t token[16], secret[CCL_SECRET_BYTES];
+    enum ccl_wire_purpose purpose;
+    uid_t uid;
+    int want_admitted;
+};
+
+static void test_gate_claim(const struct knocker *k)
+{
+    struct ccl_gate *gate;
+    int admitted = 0, status = 0;
+    pid_t done = 0;
+    TEST_EQ(ccl_gate_open_star(k->token, k->secret, &gate), cclSuccess);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct ccl_wire_claim_body body = {.rank = 1, .nranks = 2};
+        struct ccl_wire_answer_body answer;
+        int fd = -1, bad = k->uid != geteuid() && setresuid(k->uid, k->uid, k->uid) != 0;
+        bad |= ccl_net_connect_unix(k->token, ccl_net_deadline(2000 * MS), &fd) != cclSuccess;
+        /* Admitted or not, this gate answers nobody. */
+        bad |= ccl_net_knock(fd, "gate", k->secret, k->purpose, &body, ccl_net_deadline(2000 * MS), &answer) !=
+               cclRemoteError;
+        _exit(bad);
+    }
+    for (int i = 0; i < 300 && done == 0; i++) {
+        struct pollfd p = {.fd = ccl_gate_fd(gate), .events = POLLIN};
+        poll(&p, 1, 10);
+        ccl_gate_service(gate, admit_none, &admitted);
+        done = waitpid(pid, &status, WNOHANG);
+    }
+    TEST_EQ(done, pid);
+    TEST_EQ(status, 0);
+    TEST_EQ(admitted, k->want_admitted);
+    ccl_gate_destroy(gate);
+}
+
+static void test_gate_claims(void)
+{
+    struct knocker k = {.purpose = CCL_WIRE_STAR, .uid = geteuid(), .want_admitted = 1};
+    rng_fill(k.token, sizeof(k.token));
+    rng_fill(k.secret, sizeof(k.secret));
+    test_gate_claim(&k);
+    k.want_admitted = 0;
+    k.purpose = CCL_WIRE_RENDEZVOUS; /* a claim made for the other kind of connection */
+    test_gate_claim(&k);
+    k.purpose = CCL_WIRE_STAR;
+    if (geteuid() == 0) {
+        k.uid = 65534; /* another user, who even knows the secret */
+        test_gate_claim(&k);
+    } else {
+        printf("not root: a client of another user was not tried\n");
+    }
+}
+
+/* Somebody else listens at the address of the id: it cannot prove the secret, so what it says is not believed. */
+static void *impostor(void *arg)
+{
+    int fd = *(int *)arg;
+    struct ccl_wire_hello hello = {.magic = CCL_WIRE_MAGIC, .wire = CCL_WIRE_VERSION};
+    struct ccl_wire_claim claim;
+    struct ccl_wire_answer answer;
+    size_t done = 0;
+    memset(&answer, 0, sizeof(answer));
+    send_ignoring(fd, &hello, sizeof(hello));
+    TEST_EQ(ccl_net_read(fd, &claim, sizeof(claim), &done, ccl_net_deadline(2000 * MS)), 0);
+    memcpy(answer.mac, claim.mac, sizeof(answer.mac)); /* the one proof it has seen, thrown back */
+    send_ignoring(fd, &answer, sizeof(answer));
+    return NULL;
+}
+
+static void test_impostor(void)
+{
+    int fds[2];
+    pthread_t thread;
+    uint8_t secret[CCL_SECRET_BYTES];
+    struct ccl_wire_claim_body body = {.rank = 1, .nranks = 2};
+    struct ccl_wire_answer_body answer;
+    rng_fill(secret, sizeof(secret));
+    TEST_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    pthread_create(&thread, NULL, impostor, &fds[1]);
+    TEST_EQ(ccl_net_knock(fds[0], "x", secret, CCL_WIRE_RENDEZVOUS, &body, ccl_net_deadline(2000 * MS), &answer),
+            cclSystemError);
+    TEST_CHECK(strstr(ccl_error_last(), "does not know the secret") != NULL);
+    pthread_join(thread, NULL);
+    close(fds[0]);
+    close(fds[1]);
+}
+
 /* ---- damaged frames inside the star ---- */
 
 struct pair {
@@ -296,7 +387,7 @@ static cclResult_t some_exchange(struct ccl_bootstrap *boot, int kind)
 static void send_damaged(int fd, struct ccl_wire_frame frame)
 {
     static const uint32_t odd[] = {0, 1, 2, 7, 8, 64, 511, 512, 4096, 0x7fffffff, 0x80000000u, 0xffffffffu};
-    uint8_t junk[600];
+    uint8_t junk[2048];
     for (uint32_t fields = 1 + rng() % 3; fields > 0; fields--) {
         uint32_t value = odd[rng() % CCL_ARRAY_LEN(odd)];
         switch (rng() % 7) {
@@ -304,7 +395,10 @@ static void send_damaged(int fd, struct ccl_wire_frame frame)
         case 1: frame.type = (uint16_t)value; break;
         case 2: frame.op = (uint16_t)value; break;
         case 3: frame.seq = value; break;
-        case 4: frame.code = (int32_t)value; break;
+        case 4:
+            frame.code = (int32_t)value;
+            frame.bytes = odd[rng() % CCL_ARRAY_LEN(odd)]; /* of the text */
+            break;
         case 5: frame.bytes = value; break;
         default: frame.nfds = value; break;
         }
@@ -343,16 +437,39 @@ static void test_damaged_frames(void)
     TEST_EQ(count_fds(), before);
 }
 
+static int count_lines(int fd, const char *part)
+{
+    int n = 0;
+    char line[2048];
+    FILE *f = fdopen(dup(fd), "r");
+    rewind(f);
+    while (fgets(line, sizeof(line), f) != NULL) {
+        n += strstr(line, part) != NULL && strstr(line, " warn boot: ") != NULL;
+    }
+    fclose(f);
+    return n;
+}
+
 int main(int argc, char **argv)
 {
     uint64_t t = ccl_now_ns();
+    char path[64];
+    int log = memfd_create("log", MFD_CLOEXEC);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", log);
+    setenv("CCL_DEBUG", "warn", 1);
+    setenv("CCL_DEBUG_FILE", path, 1);
     rng_state = argc > 1 ? strtoull(argv[1], NULL, 0) : t;
     printf("seed %llu\n", (unsigned long long)rng_state);
+    test_gate_claims(); /* forks before this process has threads */
+    test_impostor();
     test_slow_client();
     test_damaged_frames();
     test_garbage();
     test_flood();
     test_mad_claims();
+    TEST_CHECK(count_lines(log, "too slow after 5 of") == 1);
+    TEST_CHECK(count_lines(log, "it does not know the secret after") > 50);
+    TEST_CHECK(count_lines(log, "too many clients after 0 of") > 100);
     printf("in all: %.0f ms\n", ms_since(t));
     return test_result();
 }
