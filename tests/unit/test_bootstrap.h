@@ -124,7 +124,9 @@ static inline void threads_join(struct world *w, int from, int to)
             pthread_join(w->members[i].thread, NULL);
         }
     }
+    pthread_mutex_lock(&check_lock);
     test_rank = -1;
+    pthread_mutex_unlock(&check_lock);
 }
 
 static inline void world_threads(struct world *w)
