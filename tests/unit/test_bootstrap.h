@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ranks for the bootstrap tests: threads of this process, forked processes, or a mixture, all running the same function. */
+ * Ranks for the bootstrap tests: threads of this process, forked processes, or a mixture, all running one function. */
 #ifndef TEST_BOOTSTRAP_H
 #define TEST_BOOTSTRAP_H
 
