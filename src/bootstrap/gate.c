@@ -237,7 +237,7 @@ cclResult_t ccl_gate_create(int listen_fd, const uint8_t secret[CCL_SECRET_BYTES
 
 cclResult_t ccl_gate_open_star(const uint8_t token[16], const uint8_t secret[CCL_SECRET_BYTES], struct ccl_gate **out)
 {
-    int fd;
+    int fd = -1;
     CCL_TRY(ccl_net_listen(token, &fd));
     return ccl_gate_create(fd, secret, CCL_WIRE_STAR, CCL_GATE_CLAIM_NS, out);
 }

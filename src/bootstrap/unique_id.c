@@ -126,7 +126,7 @@ cclResult_t ccl_bootstrap_get_id(cclUniqueId *out)
     CCL_CHECK(out != NULL, cclInvalidArgument, CCL_BOOT, "the unique id to fill is NULL");
     const struct ccl_env *env = ccl_env_get();
     struct ccl_wire_id id;
-    int fd;
+    int fd = -1;
     memset(&id, 0, sizeof(id));
     memcpy(id.magic, id_magic, sizeof(id_magic));
     id.wire = CCL_WIRE_VERSION;
@@ -178,7 +178,7 @@ cclResult_t ccl_rendezvous_join(const struct ccl_wire_id *id, const struct ccl_w
 {
     struct ccl_wire_answer_body answer;
     char where[96];
-    int fd, one = 1;
+    int fd = -1, one = 1;
     ccl_id_describe(id, where, sizeof(where));
     CCL_CHECK(!is_loopback(id) || memcmp(id->host, body->host, sizeof(id->host)) == 0, cclInvalidUsage, CCL_BOOT,
               "rank %d runs on another machine than the process that made the unique id", body->rank);

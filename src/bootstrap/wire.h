@@ -44,7 +44,6 @@ struct ccl_wire_claim_body {
     int32_t pid;         /* as the client sees itself, for messages only */
     uint64_t timeout_ns; /* what is left of the client's deadline */
     uint8_t host[16];
-    uint64_t pidns[2]; /* device and inode of its pid namespace */
     uint8_t token[16]; /* name of the star's socket; rank 0 only */
 };
 

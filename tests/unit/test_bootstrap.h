@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ranks for the bootstrap tests: threads of this process, forked processes, or a mixture, all running the same function. */
+ * Ranks for the bootstrap tests: threads of this process, forked processes, or a mixture, all running one function. */
 #ifndef TEST_BOOTSTRAP_H
 #define TEST_BOOTSTRAP_H
 
@@ -124,7 +124,9 @@ static inline void threads_join(struct world *w, int from, int to)
             pthread_join(w->members[i].thread, NULL);
         }
     }
+    pthread_mutex_lock(&check_lock);
     test_rank = -1;
+    pthread_mutex_unlock(&check_lock);
 }
 
 static inline void world_threads(struct world *w)
