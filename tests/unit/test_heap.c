@@ -2,6 +2,7 @@
  *
  * Proves that symmetric allocation gives equal offsets on all ranks, that data stored through a window arrives, that the heap grows
  * and shrinks, and that a fault or a disagreement on one rank is an error on all that leaves the heap as it was. */
+/* CTEST: labels quick tsan */
 #include "heap_world.h"
 
 #include <sys/resource.h>

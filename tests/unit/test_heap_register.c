@@ -3,6 +3,7 @@
  * Proves that registered memory is mapped by peers in the background, that registrations of one allocation share a window, that
  * deregistering unmaps it on all peers before the id is used again, and that dead, gone, stopped and failing peers hold
  * nobody up longer than the limit. */
+/* CTEST: labels tsan */
 #include "heap_world.h"
 
 #include <fcntl.h>
