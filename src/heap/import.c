@@ -52,7 +52,7 @@ static cclResult_t open_import(struct ccl_heap *heap, int owner, const struct cc
         if (rc == cclSuccess) {
             *link = import;
         } else {
-            ccl_table_clear(family, heap->serial, owner, msg->id, (uint64_t)(uintptr_t)import->base);
+            ccl_table_set(family, heap->serial, owner, msg->id, 0);
         }
     }
     pthread_mutex_unlock(&family->lock);
@@ -85,7 +85,7 @@ void ccl_import_close(struct ccl_heap *heap, int peer, uint32_t id)
     struct ccl_import *import = *link; /* NULL: it could not be mapped */
     if (import != NULL) {
         *link = import->next;
-        ccl_table_clear(family, heap->serial, owner, id, (uint64_t)(uintptr_t)import->base);
+        ccl_table_set(family, heap->serial, owner, id, 0);
     }
     pthread_mutex_unlock(&family->lock);
     if (import != NULL && !import->pinned) {

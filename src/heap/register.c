@@ -213,7 +213,7 @@ cclResult_t ccl_heap_deregister(struct ccl_heap *heap, void *handle)
         return cclSuccess;
     }
     ccl_window_set_state(family, w, CCL_WINDOW_HIDDEN);
-    cclResult_t rc = ccl_table_clear(family, heap->serial, family->rank, w->id, (uint64_t)(uintptr_t)w->base);
+    cclResult_t rc = ccl_table_set(family, heap->serial, family->rank, w->id, 0);
     int count = move_peers(heap, w, CCL_PEER_CLOSING, ccl_registry_may_have_it, list);
     w->waited = true;
     pthread_mutex_unlock(&family->lock);

@@ -67,7 +67,7 @@ void ccl_registry_finish(struct ccl_heap *heap)
         if (w->home == heap->serial && w->blocks == NULL) {
             if (w->state == CCL_WINDOW_VISIBLE) {
                 ccl_window_set_state(family, w, CCL_WINDOW_HIDDEN);
-                ccl_table_clear(family, heap->serial, family->rank, w->id, (uint64_t)(uintptr_t)w->base);
+                ccl_table_set(family, heap->serial, family->rank, w->id, 0);
             }
             ccl_registry_remove(heap, w);
         }

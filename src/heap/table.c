@@ -61,14 +61,12 @@ static void keep_first(cclResult_t *rc, cclResult_t next)
     }
 }
 
-/* only: 0, or the value an entry must hold to be replaced. */
-static cclResult_t replace(struct ccl_family *family, uint64_t home, int owner, uint32_t id, uint64_t only, uint64_t base)
+cclResult_t ccl_table_set(struct ccl_family *family, uint64_t home, int owner, uint32_t id, uint64_t base)
 {
     cclResult_t rc = cclSuccess;
     for (struct ccl_heap *heap = family->heaps; heap != NULL; heap = heap->next) {
         int rank = heap->rank_of[owner];
-        if (rank < 0 || !ccl_heap_sees(heap, home) ||
-            (only != 0 && heap->shadow[(size_t)rank * CCL_WINDOWS + id] != only)) {
+        if (rank < 0 || !ccl_heap_sees(heap, home)) {
             continue;
         }
         int device = ccl_heap_device_enter(heap);
@@ -77,16 +75,6 @@ static cclResult_t replace(struct ccl_family *family, uint64_t home, int owner, 
         ccl_heap_device_leave(heap, device);
     }
     return rc;
-}
-
-cclResult_t ccl_table_set(struct ccl_family *family, uint64_t home, int owner, uint32_t id, uint64_t base)
-{
-    return replace(family, home, owner, id, 0, base);
-}
-
-cclResult_t ccl_table_clear(struct ccl_family *family, uint64_t home, int owner, uint32_t id, uint64_t base)
-{
-    return replace(family, home, owner, id, base, 0);
 }
 
 cclResult_t ccl_table_set_chunk(struct ccl_family *family, const struct ccl_window *w, bool on)
@@ -98,10 +86,7 @@ cclResult_t ccl_table_set_chunk(struct ccl_family *family, const struct ccl_wind
         }
         int device = ccl_heap_device_enter(heap);
         for (int j = 0; j < heap->n; j++) {
-            uint64_t base = w->bases[heap->family_rank[j]];
-            if (on || heap->shadow[(size_t)j * CCL_WINDOWS + w->id] == base) {
-                keep_first(&rc, store(heap, j, w->id, on ? base : 0));
-            }
+            keep_first(&rc, store(heap, j, w->id, on ? w->bases[heap->family_rank[j]] : 0));
         }
         keep_first(&rc, flush(heap));
         ccl_heap_device_leave(heap, device);

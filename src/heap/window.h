@@ -148,10 +148,8 @@ void ccl_heap_refresh(struct ccl_heap *heap);
 
 cclResult_t ccl_table_init(struct ccl_heap *heap);
 void ccl_table_finish(struct ccl_heap *heap, bool keep); /* keep: kernels may still read it */
-/* Store the base of window id of an owner into the tables of all heaps that see home and have that owner. */
+/* Store the base of window id of an owner (0: not mapped) into the tables of all heaps that see home and have that owner. */
 cclResult_t ccl_table_set(struct ccl_family *family, uint64_t home, int owner, uint32_t id, uint64_t base);
-/* Clear the entries that still hold base. */
-cclResult_t ccl_table_clear(struct ccl_family *family, uint64_t home, int owner, uint32_t id, uint64_t base);
 /* The same for all ranks of a chunk. */
 cclResult_t ccl_table_set_chunk(struct ccl_family *family, const struct ccl_window *w, bool on);
 /* A new heap's table: everything it sees already. */

@@ -3,6 +3,7 @@
  * Proves that heaps of split communicators see the windows of their ancestors, made before and after the split, under the same ids and
  * with their own ranks; that what ends disappears from them; that parents may end first; and that parent and child may be
  * used by two threads at once. */
+/* CTEST: labels quick tsan */
 #include "heap_world.h"
 
 #include "runtime/host_memory.h"
