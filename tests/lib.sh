@@ -67,7 +67,7 @@ needs() {
 gcc|base|have cc|
 libc6-dev|base|has_c_library|
 cmake|base|have cmake|
-ninja-build|base|have ninja|fast builds (make is used)
+ninja-build|base|have ninja|a faster build (make is used instead)
 make|base|have ninja|
 openmpi-bin|base|have mpirun|all tests and benchmarks with several processes
 libopenmpi-dev|base|has_mpi_headers|all tests and benchmarks with several processes
@@ -104,44 +104,57 @@ apt_install() {
         apt-get -q -o Acquire::Retries=1 update 2>&1 | apt_progress
         apt_updated=yes
     fi
+    : >"$apt_log"
     say "apt-get install $*"
     DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Acquire::Retries=2 install --no-install-recommends "$@" </dev/null 2>&1 | apt_progress
     [ "${PIPESTATUS[0]}" -eq 0 ]
 }
 
-# install_missing GROUP...: install what is missing; name what cannot be had and what that leaves out. Fails only without a compiler,
-# a C library or a build tool.
+# report_missing WHY PACKAGES: name what the packages' absence leaves out. Fails where nothing can be built.
+report_missing() {
+    local why=$1 package without fatal=""
+    shift
+    while IFS='|' read -r package _ _ without; do
+        case " $* " in
+            *" $package "*) ;;
+            *) continue ;;
+        esac
+        if [ -z "$without" ]; then
+            fatal="$fatal $package"
+        elif [ "$package" != make ]; then
+            skip "$without" "package $package is missing ($why)"
+        fi
+    done < <(needs)
+    if ! have ninja && ! have make; then
+        fatal="$fatal ninja-build"
+    fi
+    if [ -n "$fatal" ]; then
+        print_skipped
+        fail "cannot build without:$fatal ($why)"
+    fi
+}
+
+# install_missing GROUP...: install what is missing, one group after the other.
 install_missing() {
-    local group missing package test without why line reported="" fatal=()
+    local group why
+    local -a missing
     apt_log=$(mktemp)
     for group in "$@"; do
-        missing=$(missing_packages "$group" | tr '\n' ' ')
-        missing=${missing% }
-        if [ -z "$missing" ]; then
+        mapfile -t missing < <(missing_packages "$group")
+        if [ ${#missing[@]} -eq 0 ]; then
             continue
         fi
         if ! have apt-get; then
             why="there is no apt-get to install it with"
         elif [ "$(id -u)" -ne 0 ]; then
-            why="not root; as root: apt-get install $missing"
-        elif apt_install $missing; then
+            why="not root; as root: apt-get install ${missing[*]}"
+        elif apt_install "${missing[@]}"; then
             continue
         else
-            why="apt-get failed: $(grep -E '^(E|Err)' "$apt_log" | tail -n 1 | cut -c 1-160)"
+            why="apt-get: $(grep -E '^E:' "$apt_log" | head -n 1 | sed -E 's#^E: ##; s#https?://[^ ]*/##' | cut -c 1-160)"
         fi
-        while IFS='|' read -r package line test without; do
-            if [ "$line" = "$group" ] && missing_packages "$group" | grep -qx "$package"; then
-                if [ -n "$without" ]; then
-                    skip "$without" "package $package is missing ($why)"
-                elif [ "$package" != make ]; then
-                    fatal+=("$package")
-                fi
-            fi
-        done < <(needs)
-        if [ ${#fatal[@]} -gt 0 ]; then
-            print_skipped
-            fail "cannot build without: ${fatal[*]} ($why)"
-        fi
+        mapfile -t missing < <(missing_packages "$group")
+        report_missing "$why" "${missing[@]}"
     done
     rm -f "$apt_log"
 }
