@@ -61,7 +61,7 @@ run 3 0 all_gather --M 3,7 --N 1,1000 --ld 1003 --dtype fp16,fp64 --tile auto,2x
 rows 16 "$out"
 run 3 0 all_gather --bytes 4K --ranks 1,2,3 --mode batch "${quick[@]}" --out "$out"
 rows 3 "$out"
-run 2 0 all_gather --bytes 64 --variant ll,direct,staged,partitioned --comm_sms auto,1 "${quick[@]}" --out "$out"
+run 2 0 all_gather --bytes 64 --variant ll,direct,staged,partitioned --comm_sms auto,2 "${quick[@]}" --out "$out"
 rows 8 "$out"
 
 # The check sees a single flipped bit of every rank.
