@@ -146,7 +146,6 @@ struct ccl_k_coll_args {
     uint32_t expect_id; /* window id that peer[].win belongs to, 0 = none */
     uint32_t flags;     /* CCL_F_* */
     uint32_t spin;      /* host: polls before sleeping */
-    uint32_t part_blocks; /* partitioned: blocks per peer group */
     uint32_t div_mul;   /* GPU LL: ceil(2^32 / packet pairs of a part), 0 when there is one pair */
     struct ccl_k_peer peer[CCL_VALUE_PEERS]; /* by rank; the host backend copies only the first n */
 };

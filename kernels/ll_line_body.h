@@ -43,7 +43,8 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
     if (__builtin_expect((uint32_t)entry & CCL_OP_STOPPED, 0)) {
         return; /* a replay after an error: no packet leaves, peers have seen abort */
     }
-    for (uint32_t d = 1; d < n_ranks; d++) {
+    /* Block 0 sends everything, so that a block waits only for what a block of lower or equal index has sent; all share the receiving. */
+    for (uint32_t d = 1; d < n_ranks && ccl_bid() == 0; d++) {
         uint64_t line = ccl_ll_addr(a, ccl_peer_ctl(a, ccl_rotate(a, d)), n, a->rank);
         if (flat_src) {
             ll_put(line, 0, a->src, a->part_bytes);
@@ -54,15 +55,17 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
         }
         ccl_publish_system(line + LL_HEAD, CCL_TAGGED(n, a->sig)); /* pairs with ccl_wait_word below */
     }
-    ccl_notify_fence(a);
-    for (uint32_t d = 1; d < n_ranks; d++) {
-        ccl_notify(a, ccl_rotate(a, d));
+    if (ccl_bid() == 0) {
+        ccl_notify_fence(a);
+        for (uint32_t d = 1; d < n_ranks; d++) {
+            ccl_notify(a, ccl_rotate(a, d));
+        }
+        if (own != a->src) {
+            ccl_move_rows(own, a->ld_dst, a->src, a->ld_src, a->rows, a->row_bytes, 0);
+        }
+        ccl_scrub(a, n, 1, 0);
     }
-    if (own != a->src) {
-        ccl_move_rows(own, a->ld_dst, a->src, a->ld_src, a->rows, a->row_bytes, 0);
-    }
-    ccl_scrub(a, n, 1, 0);
-    for (uint32_t d = 1; d < n_ranks; d++) {
+    for (uint32_t d = 1 + ccl_bid(); d < n_ranks; d += ccl_grid()) {
         uint32_t src = ccl_rotate(a, d), bad = CCL_BAD_NONE;
         uint64_t line = ccl_ll_addr(a, me, n, src), dst = a->dst + src * a->dst_part;
         uint64_t w = ccl_wait_word(a, line + LL_HEAD, n, 0, src, ccl_advert_addr(a, me, n, src), &bad);

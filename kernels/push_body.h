@@ -354,10 +354,11 @@ CCL_DEVICE void push_all(CCL_ARGS a, uint32_t world, struct push_shared *sh, uin
 /* Block group g serves rank + g and hears from rank - g; group 0 copies the own part and, in its first block, waits for all adverts (E). */
 CCL_DEVICE void push_partitioned(CCL_ARGS a, struct push_shared *sh, uint64_t *base)
 {
-    const uint32_t g = ccl_bid() / a->part_blocks, k = ccl_bid() % a->part_blocks, back = g == 0 ? 0 : a->n - g;
+    const uint32_t g = ccl_bid() % a->n, k = ccl_bid() / a->n, back = g == 0 ? 0 : a->n - g;
+    const uint32_t group_blocks = (ccl_grid() - g + a->n - 1) / a->n; /* equal at both ends of a channel: group g at either */
     const uint64_t pieces = a->pieces_down * a->pieces_across;
     const struct ccl_channels pair = {g, g + 1, back, back + (g != 0)}, everyone = {0, a->n, 0, 0};
-    struct push_job job = {0, 0, pair, k, a->part_blocks, push_count(pieces, k, a->part_blocks)};
+    struct push_job job = {0, 0, pair, k, group_blocks, push_count(pieces, k, group_blocks)};
     if (push_begin(a, sh, &job, base, 8, ccl_grid()) &&
         push_meet(a, sh, &job, base, 8, ccl_bid() == 0 ? everyone : pair)) {
         push_run(a, 0, sh, &job, base, g);

@@ -239,7 +239,8 @@ cclResult_t cclCommDestroy(cclComm_t comm)
     CCL_CHECK(ccl_comm_valid(comm), cclInvalidArgument, CCL_INIT, "cclCommDestroy: %p is no live communicator",
               (void *)comm);
     cclResult_t rc = ccl_comm_wait_idle(comm);
-    ccl_comm_destroy(comm, __atomic_load_n(&comm->page->abort, __ATOMIC_ACQUIRE) != 0);
+    bool failed = __atomic_load_n(&comm->page->abort, __ATOMIC_ACQUIRE) != 0;
+    ccl_comm_destroy(comm, failed && !comm->props.is_host);
     return rc;
 }
 
@@ -405,8 +406,8 @@ static cclResult_t check_buffers(const void *send, const void *recv, cclDataType
 {
     CCL_TRY(check_open(comm, func));
     CCL_CHECK((unsigned)type < cclNumTypes, cclInvalidArgument, CCL_COLL, "%s: type %d is unknown", func, (int)type);
-    CCL_TRY(check_ptr(send, func, "send buffer"));
-    return check_ptr(recv, func, "receive buffer");
+    CCL_TRY(check_ptr(send, func, "send buffer (sendbuff)"));
+    return check_ptr(recv, func, "receive buffer (recvbuff)");
 }
 
 static cclResult_t submit_all_gather(cclComm_t comm, const struct ccl_coll_call *call, cclStream_t stream)

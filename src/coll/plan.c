@@ -111,8 +111,8 @@ static cclResult_t choose_grid(cclComm_t comm, const struct shape *s, cclCallCon
     int wanted = c->comm_sms != CCL_UNSET ? c->comm_sms : comm->agreed.comm_sms;
     uint64_t pieces = a->pieces_down * a->pieces_across, blocks = s->part_bytes / GRID_BYTES + 1;
     if (c->variant == cclVariantLL) {
-        wanted = 1;
-        if (!comm->props.is_host) {
+        wanted = c->comm_sms != CCL_UNSET ? c->comm_sms : 1;
+        if (!comm->props.is_host && c->comm_sms == CCL_UNSET) {
             uint64_t pairs = (s->part_bytes + 7) / 8 * (uint64_t)comm->n;
             wanted = (int)((pairs + 4 * GPU_THREADS - 1) / (4 * GPU_THREADS));
             wanted = wanted < 16 ? wanted : 16;
@@ -129,8 +129,6 @@ static cclResult_t choose_grid(cclComm_t comm, const struct shape *s, cclCallCon
     if (c->variant == cclVariantPartitioned) {
         CCL_CHECK(wanted >= comm->n, cclInvalidArgument, CCL_COLL,
                   "variant partitioned: comm_sms is %d, at least one block for each of %d ranks is needed", wanted, comm->n);
-        a->part_blocks = (uint32_t)(wanted / comm->n);
-        wanted = (int)a->part_blocks * comm->n;
     }
     c->comm_sms = wanted;
     plan->grid = (uint32_t)wanted;
@@ -140,7 +138,7 @@ static cclResult_t choose_grid(cclComm_t comm, const struct shape *s, cclCallCon
 static uint32_t signature(const struct ccl_k_coll_args *a, const struct ccl_plan *plan, uint64_t ld_recv)
 {
     const uint64_t words[] = {a->desc.word1,   a->rows,      a->row_bytes,     ld_recv,       plan->kernel,
-                              plan->grid,      a->piece_rows, a->piece_bytes,  a->part_blocks,
+                              plan->grid,      a->piece_rows, a->piece_bytes,
                               a->flags & (CCL_F_FORCE_STAGED | CCL_F_FORCE_DIRECT)};
     uint64_t h = 0xcbf29ce484222325u; /* FNV-1a, 64 bits, folded */
     for (size_t i = 0; i < CCL_ARRAY_LEN(words); i++) {
@@ -190,7 +188,6 @@ cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, stru
     CCL_TRY(check_shape(comm, call, &s));
     CCL_TRY(check_config(comm, &c));
     a.flags = comm->agreed.host_flags;
-    a.part_blocks = 1;
     if (call->op == CCL_OP_BARRIER) {
         c.variant = cclVariantAuto;
         c.comm_sms = c.tile_m = c.tile_n = 1;
@@ -215,7 +212,7 @@ cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, stru
     plan->threads = comm->props.is_host ? 1 : c.threads != CCL_UNSET ? (uint32_t)c.threads : GPU_THREADS;
     plan->threads += !comm->props.is_host && c.variant == cclVariantLL ? GPU_HELPER_THREADS : 0;
     c.threads = (int)plan->threads;
-    c.peers_per_wait = comm->n;
+    c.peers_per_wait = c.peers_per_wait != CCL_UNSET ? c.peers_per_wait : comm->n;
     a.desc = (struct ccl_k_desc){.word1 = CCL_WORD1(call->op, call->type, 0, 0),
                                  .variant = (uint32_t)c.variant,
                                  .blocks = plan->grid,

@@ -86,7 +86,8 @@ cclResult_t ccl_comm_create(const cclUniqueId *id, int n, int rank, const cclCon
 cclResult_t ccl_comm_split(cclComm_t parent, int color, int key, const cclConfig_t *config, cclComm_t *out);
 /* Wait for the enqueued operations of comm; an error of theirs is not returned. */
 cclResult_t ccl_comm_wait_idle(cclComm_t comm);
-/* Local. NULL and half-built are fine. unclean after an abort: operations may still be running somewhere. */
+/* Local; the own operations have ended. NULL and half-built are fine. unclean: peers may still be in an operation with us, and the memory is not
+ * reference counted by the system (on the host it is), so what they can hit stays mapped. */
 void ccl_comm_destroy(cclComm_t comm, bool unclean);
 
 /* comm/comm_setup.c: everything between the bootstrap and the first operation. parent may be NULL. ranks: parent rank by child rank. */

@@ -179,7 +179,7 @@ cclResult_t ccl_comm_abort(cclComm_t comm)
         return ccl_error_set(cclSystemError, CCL_COLL, "an operation of rank %d did not end within 4 s of the abort",
                              comm->rank);
     }
-    ccl_comm_destroy(comm, true);
+    ccl_comm_destroy(comm, !comm->props.is_host);
     return cclSuccess;
 }
 

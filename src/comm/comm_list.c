@@ -58,8 +58,9 @@ cclResult_t ccl_comm_stream_error(struct cclStream *stream)
     cclResult_t rc = cclSuccess;
     pthread_mutex_lock(&list_lock);
     for (cclComm_t c = list; c != NULL && rc == cclSuccess; c = c->next) {
-        if (c->used_stream && c->last_stream == stream &&
-            __atomic_load_n(&c->page->abort, __ATOMIC_ACQUIRE) != 0 && !c->sync_reported) {
+        /* An own record means that an operation of this rank failed; a peer may also give up between operations. */
+        if (c->used_stream && c->last_stream == stream && !c->sync_reported &&
+            __atomic_load_n(&c->page->err[c->rank].code, __ATOMIC_ACQUIRE) != 0) {
             c->sync_reported = true;
             rc = ccl_comm_async_error(c);
         }

@@ -95,6 +95,11 @@ static void one(const struct shape *s, const struct tm_type *type, const cclCall
     if (in_place) {
         from = to + (size_t)tm_rank * s->m * ld_recv * type->size;
     }
+    if (config->variant == cclVariantPartitioned && config->comm_sms != CCL_UNSET && config->comm_sms < tm_size) {
+        TM_RC(cclAllGather2D(from, ld_send, to, ld_recv, s->m, s->n, type->type, config, comm, stream), cclInvalidArgument);
+        TM_TEXT("partitioned"); /* a block serves one peer, so there are too few */
+        return;
+    }
     if (!TM_OK(cclAllGather2D(from, ld_send, to, ld_recv, s->m, s->n, type->type, config, comm, stream)) ||
         !TM_OK(cclStreamSynchronize(stream))) {
         return;

@@ -18,7 +18,7 @@
 struct holdings {
     unsigned long inodes[256];
     int num_inodes;
-    char paths[256][128];
+    char paths[256][512];
     int num_paths;
 };
 
