@@ -248,7 +248,7 @@ int main(void)
 {
     uint64_t start = ccl_now_ns();
     test_mixed(); /* forks before this process has threads */
-    int fds = count_fds(), threads = base_threads();
+    int threads = base_threads(), fds = count_fds();
     printf("mixed: %.0f ms\n", ms_since(start));
     test_id_maker_dies();
     test_worlds();
