@@ -133,7 +133,7 @@ static void body_cycles(struct member *m, struct ccl_bootstrap *boot)
 int main(void)
 {
     static struct world w;
-    int fds = count_fds(), threads = base_threads();
+    int threads = base_threads(), fds = count_fds();
     world_init(&w, 8, body, NULL, NULL);
     world_new_id(&w);
     world_threads(&w);
