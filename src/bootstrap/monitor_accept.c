@@ -215,8 +215,8 @@ static bool read_packet(struct ccl_mon_peer *peer)
     struct iovec iov[2] = {{&head, sizeof(head)}, {msg, sizeof(msg)}};
     struct msghdr mh = {.msg_iov = iov, .msg_iovlen = 2, .msg_control = control.bytes, .msg_controllen = CMSG_LEN(sizeof(int))};
     ssize_t n = recvmsg(peer->in_fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (n < 0 && (errno == EINTR || errno == ECONNRESET)) {
-        return true; /* the reset is told once, before what is still in the buffer */
+    if (n < 0 && errno == EINTR) {
+        return true;
     }
     if (n < 0 && errno == EAGAIN) {
         return false;

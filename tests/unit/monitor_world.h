@@ -67,6 +67,7 @@ struct box {
     atomic_bool closed;
     bool reply;
     atomic_int sleep_us;
+    atomic_bool hold; /* message callbacks do not return */
     atomic_int inside;
 };
 
@@ -107,6 +108,9 @@ static inline void box_message(void *ctx, int peer, const void *msg, size_t byte
     }
     if (atomic_load(&box->sleep_us) > 0) {
         usleep((useconds_t)atomic_load(&box->sleep_us));
+    }
+    while (atomic_load(&box->hold)) {
+        usleep(500);
     }
     if (box->reply && !note.is_reply) {
         want_bytes = note_make(&want, note.seq, true);
