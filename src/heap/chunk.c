@@ -34,12 +34,12 @@ void ccl_chunk_destroy(const struct ccl_family *family, struct ccl_window *w)
     if (w == NULL) {
         return;
     }
-    if (!w->pinned) {
-        for (int f = 0; w->bases != NULL && f < family->size; f++) {
-            if (f != family->rank && w->bases[f] != 0) {
-                family->rt->mem_close((void *)(uintptr_t)w->bases[f]);
-            }
+    for (int f = 0; w->bases != NULL && f < family->size; f++) {
+        if (f != family->rank && w->bases[f] != 0) {
+            family->rt->mem_close((void *)(uintptr_t)w->bases[f]);
         }
+    }
+    if (!w->pinned) {
         family->rt->mem_free(w->base);
     }
     ccl_alloc_destroy(w->blocks);

@@ -124,14 +124,11 @@ static bool seen_by_any(const struct ccl_family *family, uint64_t home)
     return false;
 }
 
-/* After an unclean end kernels may still be running that know everything this heap saw. */
+/* After an unclean end peers' kernels may still store into every chunk this heap knew. */
 static void pin_seen(struct ccl_heap *heap)
 {
     for (struct ccl_window *w = heap->family->windows; w != NULL; w = w->next) {
         w->pinned = w->pinned || (w->blocks != NULL && ccl_heap_sees(heap, w->home));
-    }
-    for (struct ccl_import *import = heap->family->imports; import != NULL; import = import->next) {
-        import->pinned = import->pinned || ccl_heap_sees(heap, import->home);
     }
 }
 
@@ -140,7 +137,7 @@ static void leave_family(struct ccl_heap *heap, bool unclean, struct ccl_window 
 {
     struct ccl_family *family = heap->family;
     pthread_mutex_lock(&family->lock);
-    if (unclean) {
+    if (unclean && !heap->is_host) {
         pin_seen(heap);
     }
     ccl_registry_finish(heap);
@@ -174,10 +171,11 @@ static void leave_family(struct ccl_heap *heap, bool unclean, struct ccl_window 
     pthread_mutex_unlock(&family->lock);
 }
 
-/* Needs no peer. Clean: by invariant Q nothing is in flight towards this rank, and its own kernels have ended. The memory of a chunk
- * lives on under the mappings of peers, which are references of their own (memfd, VMM handle, dma-buf; in one process the
- * runtime counts). Unclean: own kernels may still be running (they would fault on an unmapped import, chunk or table), and with
- * memory that is not reference counted peers would too, so chunks, imports and the table stay mapped until the process ends. */
+/* Needs no peer. The own kernels have ended, so imports and the table are no longer used by anybody here. Clean: by invariant Q nothing
+ * is in flight towards this rank. Unclean (abort): peers may still store into our chunks and registered buffers, through their
+ * own mappings. On the host each of these is a reference to the memfd (in one process the runtime counts), so the
+ * memory lives on under them when we unmap ours. A GPU's peers may hold a legacy IPC mapping, which is none: there our chunks stay
+ * allocated until the process ends. */
 void ccl_heap_destroy(struct ccl_heap *heap, bool unclean)
 {
     struct ccl_window *chunks = NULL;
@@ -196,13 +194,11 @@ void ccl_heap_destroy(struct ccl_heap *heap, bool unclean)
     }
     while (imports != NULL) {
         struct ccl_import *next = imports->next;
-        if (!imports->pinned) {
-            heap->rt->mem_close(imports->base);
-        }
+        heap->rt->mem_close(imports->base);
         free(imports);
         imports = next;
     }
-    ccl_table_finish(heap, unclean);
+    ccl_table_finish(heap);
     ccl_heap_device_leave(heap, device);
     if (heap->family != NULL) {
         ccl_family_unref(heap->family);
@@ -336,15 +332,24 @@ static struct ccl_window *find_block(struct ccl_heap *heap, const char *ptr, str
     return found;
 }
 
+static cclResult_t no_block(const void *ptr)
+{
+    return ccl_error_set(cclInvalidArgument, CCL_HEAP, "pointer %p is not the start of a block of this heap", ptr);
+}
+
 cclResult_t ccl_heap_free(struct ccl_heap *heap, void *ptr)
 {
     struct vote vote = {.bytes = 0};
     int chunks = 0;
     struct ccl_window *w = find_block(heap, ptr, &vote, &chunks);
     if (w == NULL && ptr != NULL) {
-        vote.rc = ccl_error_set(cclInvalidArgument, CCL_HEAP, "pointer %p is not the start of a block of this heap", ptr);
+        vote.rc = no_block(ptr);
     }
-    CCL_TRY(exchange_votes(heap, &vote));
+    cclResult_t agreed = exchange_votes(heap, &vote);
+    if (agreed == cclInvalidArgument && vote.rc == cclInvalidArgument) {
+        return no_block(ptr); /* again: the agreement has put the text of the lowest failing rank over ours */
+    }
+    CCL_TRY(agreed);
     CCL_TRY(compare_votes(heap, cclInvalidArgument, "frees"));
     if (w == NULL) {
         return cclSuccess;

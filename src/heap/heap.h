@@ -21,9 +21,9 @@ cclResult_t ccl_heap_create(const struct ccl_runtime_ops *rt, struct ccl_bootstr
  * ranks share (heap blocks of the parent are found, not freed, through the child); its own allocations go to chunks of its own. */
 cclResult_t ccl_heap_split(struct ccl_heap *parent, struct ccl_bootstrap *boot, const int *ranks, size_t chunk_bytes,
                            struct ccl_heap **out);
-/* Local, after the port was detached. NULL and half-built are fine. unclean: own kernels have not left, or peers may still store into
- * memory that is not reference counted (abort): chunks, imports and the table then stay mapped until the process ends. On the
- * host backend memory is reference counted, so after an abort that all own kernels have left, false is right. */
+/* Local, after the port was detached and the own kernels have ended. NULL and half-built are fine. unclean: peers may still store into our
+ * memory (abort), so nothing is unmapped that they may hit: on a GPU own chunks stay allocated, on the host peers' mappings are
+ * references of their own and everything is released. */
 void ccl_heap_destroy(struct ccl_heap *heap, bool unclean);
 
 /* Collective. bytes > 0. On success the window offset of *ptr is equal on all ranks. cclInvalidArgument: ranks gave different sizes

@@ -88,7 +88,7 @@ void ccl_import_close(struct ccl_heap *heap, int peer, uint32_t id)
         ccl_table_set(family, heap->serial, owner, id, 0);
     }
     pthread_mutex_unlock(&family->lock);
-    if (import != NULL && !import->pinned) {
+    if (import != NULL) {
         int device = ccl_heap_device_enter(heap);
         heap->rt->mem_close(import->base);
         ccl_heap_device_leave(heap, device);

@@ -23,7 +23,7 @@ cclResult_t ccl_table_init(struct ccl_heap *heap)
     return heap->rt->stream_create(&heap->stream);
 }
 
-void ccl_table_finish(struct ccl_heap *heap, bool keep)
+void ccl_table_finish(struct ccl_heap *heap)
 {
     if (heap->stream != NULL) {
         heap->rt->stream_destroy(heap->stream);
@@ -31,9 +31,7 @@ void ccl_table_finish(struct ccl_heap *heap, bool keep)
     if (heap->shadow != heap->table) {
         free(heap->shadow);
     }
-    if (!keep) {
-        heap->rt->mem_free(heap->table);
-    }
+    heap->rt->mem_free(heap->table);
 }
 
 static cclResult_t store(struct ccl_heap *heap, int rank, uint32_t id, uint64_t base)

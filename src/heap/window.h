@@ -51,7 +51,7 @@ struct ccl_window {
     uint64_t home;           /* serial of the heap it was made for */
     uint32_t id;
     enum ccl_window_state state;
-    bool pinned;  /* kernels may still hit it after an unclean destroy: never unmapped */
+    bool pinned; /* peers may still store into it after an unclean destroy: own memory is never freed */
     char *base;
     size_t bytes;
     /* Chunk, else NULL: */
@@ -69,7 +69,6 @@ struct ccl_import {
     uint64_t home;
     int owner; /* family rank */
     uint32_t id;
-    bool pinned;
     void *base;
 };
 
@@ -147,7 +146,7 @@ void ccl_heap_refresh(struct ccl_heap *heap);
 /* --- table.c: with the lock held, except init and finish --- */
 
 cclResult_t ccl_table_init(struct ccl_heap *heap);
-void ccl_table_finish(struct ccl_heap *heap, bool keep); /* keep: kernels may still read it */
+void ccl_table_finish(struct ccl_heap *heap);
 /* Store the base of window id of an owner (0: not mapped) into the tables of all heaps that see home and have that owner. */
 cclResult_t ccl_table_set(struct ccl_family *family, uint64_t home, int owner, uint32_t id, uint64_t base);
 /* The same for all ranks of a chunk. */
@@ -161,7 +160,7 @@ cclResult_t ccl_table_fill(struct ccl_heap *heap);
 cclResult_t ccl_chunk_create(struct ccl_heap *heap, size_t bytes, struct ccl_window **out, size_t *off);
 /* Collective, for an empty chunk: hidden on all ranks before the first one unmaps it. */
 cclResult_t ccl_chunk_drop(struct ccl_heap *heap, struct ccl_window *w);
-/* Local: unmap (unless pinned) and free a chunk that is in no list. */
+/* Local: unmap the peers' memory, free the own (unless pinned) and the records of a chunk that is in no list. */
 void ccl_chunk_destroy(const struct ccl_family *family, struct ccl_window *w);
 
 /* --- registry.c: with the lock held --- */

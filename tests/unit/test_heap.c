@@ -139,7 +139,10 @@ static void disagreement(struct world *world)
     TEST_EQ(ccl_heap_free(team.heap, team.rank == last ? NULL : b), cclInvalidArgument);
     TEST_EQ(ccl_heap_free(team.heap, team.rank == last ? b + 256 : b), cclInvalidArgument);
     TEST_CHECK(strstr(ccl_error_last(), "not the start of a block") != NULL);
+    char mine[32];
+    snprintf(mine, sizeof(mine), "%p", (void *)&team);
     TEST_EQ(ccl_heap_free(team.heap, &team), cclInvalidArgument);
+    TEST_CHECK(strstr(ccl_error_last(), mine) != NULL); /* not that of the lowest rank */
     TEST_EQ(ccl_heap_free(team.heap, first), cclInvalidArgument);
     TEST_OK(ccl_heap_check(team.heap));
 
@@ -265,29 +268,48 @@ static void copied_table(struct world *world)
     team_close(&team, true);
 }
 
-/* After an unclean end everything stays mapped. */
+/* Rank 0 ends unclean while the others still store into its memory. */
+static void late_stores(struct world *world, const struct ccl_runtime_ops *ops, bool stays)
+{
+    struct team team = {.boot = world->boot};
+    struct ccl_window_hit hit = {0};
+    void *p = NULL;
+    TEST_OK(ccl_heap_create(ops, world->boot, MIB, &team.heap));
+    team_connect(&team);
+    TEST_OK(ccl_heap_alloc(team.heap, 4096, &p));
+    TEST_CHECK(ccl_heap_find(team.heap, p, 4096, &hit));
+    barrier(&team);
+    if (team.rank == 0) {
+        ccl_monitor_detach(team.port);
+        ccl_heap_destroy(team.heap, true);
+    }
+    barrier(&team);
+    if (team.rank != 0) {
+        ((char *)(uintptr_t)hit.bases[0])[hit.off + (size_t)team.rank] = (char)(team.rank + 1);
+    }
+    barrier(&team);
+    for (int j = 1; j < team.n; j++) {
+        if (team.rank != 0) { /* rank 0's memory is there as long as anybody maps it */
+            TEST_EQ(((char *)(uintptr_t)hit.bases[0])[hit.off + (size_t)j], j + 1);
+        } else if (stays) {
+            TEST_EQ(((char *)p)[j], j + 1);
+        }
+    }
+    barrier(&team);
+    if (team.rank != 0) {
+        team_close(&team, true);
+    }
+    TEST_OK(ccl_bootstrap_barrier(world->boot));
+    TEST_EQ(ccl_host_memory_count(), stays && (world->rank == 0 || !world->processes));
+    TEST_OK(ccl_bootstrap_barrier(world->boot));
+}
+
 static void unclean(struct world *world)
 {
-    struct team team = team_open(world, MIB);
-    struct ccl_window_hit hit = {0};
-    uint64_t bases[MAX_RANKS];
-    char *p = NULL;
-    TEST_OK(ccl_heap_alloc(team.heap, 4096, (void **)&p));
-    TEST_CHECK(ccl_heap_find(team.heap, p, 4096, &hit));
-    memcpy(bases, hit.bases, (size_t)team.n * sizeof(bases[0]));
-    size_t off = hit.off;
-    barrier(&team);
-    ccl_monitor_detach(team.port);
-    ccl_heap_destroy(team.heap, true);
-    barrier(&team);
-    for (int j = 0; j < team.n; j++) {
-        ((char *)(uintptr_t)bases[j])[off + (size_t)team.rank] = (char)(team.rank + 1);
-    }
-    barrier(&team);
-    for (int j = 0; j < team.n; j++) {
-        TEST_EQ(p[j], j + 1);
-    }
-    barrier(&team);
+    struct ccl_runtime_ops ops = test_ops;
+    ops.device_props = no_host_props;
+    late_stores(world, &test_ops, false);
+    late_stores(world, &ops, true);
 }
 
 static void cycles(struct world *world)
