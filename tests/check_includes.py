@@ -23,6 +23,8 @@ RULES = [
     ("include/ccl/device.h", [ALONE], []),
     ("include/compat/*", PUBLIC, []),
     ("src/api.c", UTIL + ["src/comm/*", "src/coll/*", "src/fused/*", "src/heap/*", "src/trace/*"], []),
+    # Streams, events and memory of every backend: calls that end in the runtime.
+    ("src/api_helpers.c", UTIL + ["src/comm/*", "src/runtime/runtime.h"], []),
     ("src/comm/*", UTIL + ["src/bootstrap/*", "src/heap/*", "src/runtime/runtime.h", "src/trace/*"] + KERNEL_ARGS, []),
     ("src/coll/*", UTIL + ["src/comm/comm.h", "src/heap/heap.h", "src/runtime/runtime.h", "src/trace/trace.h"] + KERNEL_ARGS, []),
     ("src/fused/*", UTIL + ["src/comm/comm.h", "src/coll/*.h", "src/heap/heap.h", "src/runtime/runtime.h", "src/trace/trace.h"]
