@@ -48,8 +48,9 @@ def judge_ratios(rows):
     missed = 0
     for ranks, low, high, mode, required, goal in RATIOS:
         ratios = ratios_by_size(rows, ranks, low, high, mode)
-        top = "up" if high == END else bench.size_text(high)
-        sizes = bench.size_text(low) if low == high else f"{bench.size_text(low)} to {top}"
+        sizes = bench.size_text(low)
+        if high != low:
+            sizes += " and up" if high == END else f" to {bench.size_text(high)}"
         form = (ranks, sizes, mode, f"{required:.1f}x", f"{goal:.1f}x" if goal else "-")
         if not ratios or any(ratio is None for ratio in ratios.values()):
             gaps = ", ".join(bench.size_text(size) for size, ratio in ratios.items() if ratio is None)
