@@ -139,8 +139,8 @@ static void table(unsigned step)
                                                config.tile_n != CCL_UNSET)) {
             continue;
         }
-        if (config.variant == cclVariantPartitioned && config.comm_sms != CCL_UNSET && config.comm_sms < tm_size - 1) {
-            continue; /* a block serves one peer: refused() asks for that */
+        if (config.variant == cclVariantPartitioned && config.comm_sms != CCL_UNSET && config.comm_sms < tm_size) {
+            continue; /* a block serves one rank: see refused() */
         }
         if (config.tile_m == 1 && config.tile_n == 1 && s->m * s->n > 20000) {
             continue; /* slow, and the small shapes show the same */
@@ -213,7 +213,7 @@ static void refused(void)
     TM_TEXT("ld_recv|recv");
     TM_OK(cclStreamSynchronize(stream)); /* nothing of it was enqueued */
     one(&probe, tm_type_of_size(4, 0), &unset, true, false);
-    /* too large for packets, and too few blocks for one peer a block: refused, or run as told */
+    /* too large for packets; fewer blocks than ranks where each block serves one */
     config.variant = cclVariantLL;
     config.comm_sms = CCL_UNSET;
     if (tm_size > 1) {
@@ -222,6 +222,9 @@ static void refused(void)
 
         tm_expect(__FILE__, __LINE__, "LL with 1 MiB a rank", rc, cclInvalidArgument);
         TM_TEXT("variant|ll");
+        config.variant = cclVariantPartitioned;
+        config.comm_sms = 1;
+        refuse(&config, cclInvalidArgument, cclInvalidArgument, "comm_sms");
         TM_OK(cclStreamSynchronize(stream));
     }
     one(&probe, tm_type_of_size(2, 0), &unset, false, false);

@@ -193,7 +193,7 @@ static void call_arguments(void)
     BAD(cclAllGather(NULL, recv_all, COUNT, cclUint8, comm, stream));
     TM_TEXT("send");
     BAD(cclAllGather(send_part, NULL, COUNT, cclUint8, comm, stream));
-    TM_TEXT("recv");
+    TM_TEXT("recv|receive");
     BAD(cclAllGather(send_part, recv_all, COUNT, (cclDataType_t)-1, comm, stream));
     BAD(cclAllGather(send_part, recv_all, COUNT, cclNumTypes, comm, stream));
     BAD(cclAllGather(send_part, recv_all, COUNT, (cclDataType_t)99, comm, stream));

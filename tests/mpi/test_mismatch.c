@@ -51,12 +51,14 @@ static const struct scenario scenarios[] = {
      {"5000", NULL, NULL, NULL}},
     {"variant ll", V(5000, cclVariantLL, CCL_UNSET, CCL_UNSET, false), V(5000, cclVariantStaged, CCL_UNSET, CCL_UNSET, false),
      {"5000", NULL, NULL, NULL}},
-    {"comm_sms", V(5000, cclVariantDirect, 1, CCL_UNSET, false), V(5000, cclVariantDirect, 4, CCL_UNSET, false),
-     {"5000", NULL, NULL, NULL}},
+    {"comm_sms", V(50000, cclVariantDirect, 1, 64, false), V(50000, cclVariantDirect, 16, 64, false),
+     {"50000", NULL, NULL, NULL}},
     {"tile", V(5000, cclVariantStaged, 2, 64, false), V(5000, cclVariantStaged, 2, 256, false), {"5000", NULL, NULL, NULL}},
     {"direct without a window", V(5000, cclVariantDirect, CCL_UNSET, CCL_UNSET, true),
      V(5000, cclVariantDirect, CCL_UNSET, CCL_UNSET, false), {"direct|window", NULL, NULL, NULL}},
 };
+
+static int odd_rank, absent_rank; /* of the scenario being played */
 
 static size_t part_bytes(const struct call *c)
 {
@@ -96,7 +98,7 @@ static void expect_refusal(const struct scenario *s, const struct call *mine, co
     cclResult_t rc = enqueue(mine, send, recv, comm, stream);
 
     if (rc == cclSuccess) {
-        tm_at("%s: synchronise", s->name);
+        tm_at("%s: synchronise, odd rank %d, absent %d", s->name, odd_rank, absent_rank);
         rc = cclStreamSynchronize(stream);
     } else if (!again && !mine->plain && mine->what != EMPTY_THEN_GATHER) {
         /* legal only when a faster rank's failure is known already */
@@ -156,6 +158,8 @@ static void play(const struct scenario *s, int odd, int absent)
     cclResult_t async = cclSuccess;
     double start;
 
+    odd_rank = odd;
+    absent_rank = absent;
     most = part_bytes(&s->others) * (size_t)tm_size > most ? part_bytes(&s->others) * (size_t)tm_size : most;
     most += 65536; /* room for an overrun, and for the gather afterwards */
     most = most < 40000 * (size_t)tm_size ? 40000 * (size_t)tm_size : most;

@@ -131,7 +131,7 @@ static void all_orders(void)
             memset(s, 0, sizeof(*s));
             s->variant = variants[i >> 2 * k & 3];
             s->blocks = blocks[(number + number / 4) % 4];
-            if (s->variant == cclVariantPartitioned && s->blocks < tm_size - 1) {
+            if (s->variant == cclVariantPartitioned && s->blocks < tm_size) { /* a block for each rank */
                 s->blocks = s->blocks == CCL_UNSET ? CCL_UNSET : 16;
             }
             s->count = s->variant == cclVariantLL ? 1 + number * 37 % 3000 : 1 + number * 7919 % (full ? 40000 : 9000);

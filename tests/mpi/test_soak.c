@@ -78,7 +78,7 @@ static void one_gather(uint64_t seed)
         config.comm_sms = grids[dice(4)];
         config.variant = (int)variant;
         if ((config.variant == cclVariantLL && g.count * g.type->size > 65536) ||
-            (config.variant == cclVariantPartitioned && config.comm_sms < tm_size - 1)) {
+            (config.variant == cclVariantPartitioned && config.comm_sms != CCL_UNSET && config.comm_sms < tm_size)) {
             config.variant = cclVariantAuto;
         }
         if (config.variant == cclVariantDirect) {
