@@ -23,6 +23,7 @@
 
 struct guest {
     int fd; /* -1: hung up */
+    bool answered;
     int rank;
     int pid;
     uint64_t deadline_ns;
@@ -103,12 +104,27 @@ static void answer_guest(struct root *root, struct guest *g)
     if (send(g->fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof(answer)) {
         CCL_LOG(CCL_LOG_WARN, CCL_BOOT, "rank %d takes no answer: %s", g->rank, strerror(errno));
     }
+    g->answered = true;
     root->answered++;
+}
+
+static void answer_all(struct root *root)
+{
+    for (int i = 0; i < root->num_guests; i++) {
+        if (root->guests[i].fd >= 0 && !root->guests[i].answered) {
+            answer_guest(root, &root->guests[i]);
+        }
+    }
 }
 
 static bool admit(void *ctx, int fd, const struct ccl_wire_claim *claim, const uint8_t *server_nonce)
 {
     struct root *root = ctx;
+    if (root->decided && root->answer.code == cclSuccess) {
+        CCL_LOG(CCL_LOG_WARN, CCL_BOOT, "rank %d of process %d dropped: all %d ranks have come", claim->body.rank,
+                claim->body.pid, root->nranks);
+        return false;
+    }
     if (root->num_guests == root->max_guests) {
         int max = root->max_guests == 0 ? 16 : 2 * root->max_guests;
         struct guest *guests = realloc(root->guests, (size_t)max * sizeof(*guests));
@@ -121,10 +137,10 @@ static bool admit(void *ctx, int fd, const struct ccl_wire_claim *claim, const u
         }
         root->max_guests = max;
     }
-    bool late = root->decided;
     check_guest(root, &claim->body);
     struct guest *g = &root->guests[root->num_guests++];
     g->fd = fd;
+    g->answered = false;
     g->rank = claim->body.rank;
     g->pid = claim->body.pid;
     g->deadline_ns = ccl_net_deadline(claim->body.timeout_ns);
@@ -133,9 +149,7 @@ static bool admit(void *ctx, int fd, const struct ccl_wire_claim *claim, const u
     if (claim->body.rank == 0) {
         memcpy(root->answer.token, claim->body.token, sizeof(root->answer.token));
     }
-    if (late) {
-        answer_guest(root, g);
-    } else if (!root->decided && root->num_guests == root->nranks) {
+    if (!root->decided && root->num_guests == root->nranks) {
         decide(root, cclSuccess, "%s", "");
     }
     return true;
@@ -260,14 +274,11 @@ static void *root_main(void *arg)
         ccl_gate_destroy(root->gate);
         root->gate = NULL;
     }
-    for (int i = 0; i < root->num_guests; i++) {
-        if (root->guests[i].fd >= 0) {
-            answer_guest(root, &root->guests[i]);
-        }
-    }
+    answer_all(root);
     root->deadline_ns = ccl_net_deadline(failed ? LATE_NS : HANG_UP_NS);
     while (ccl_now_ns() < root->deadline_ns && !(root->answered >= root->nranks && all_hung_up(root))) {
         poll_once(root);
+        answer_all(root); /* those that came late */
     }
     root_free(root);
     return NULL;
