@@ -11,13 +11,13 @@
 #define COUNT 100000 /* elements of each rank */
 
 /* cclGetLastError says what went wrong, with numbers. */
-#define CHECK(call)                                                                                     \
-    do {                                                                                                \
-        cclResult_t rc_ = (call);                                                                       \
-        if (rc_ != cclSuccess) {                                                                        \
-            fprintf(stderr, "%s: %s: %s\n", #call, cclGetErrorString(rc_), cclGetLastError(NULL));      \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                               \
-        }                                                                                               \
+#define CHECK(call)                                                                                \
+    do {                                                                                           \
+        cclResult_t rc_ = (call);                                                                  \
+        if (rc_ != cclSuccess) {                                                                   \
+            fprintf(stderr, "%s: %s: %s\n", #call, cclGetErrorString(rc_), cclGetLastError(NULL)); \
+            MPI_Abort(MPI_COMM_WORLD, 1);                                                          \
+        }                                                                                          \
     } while (0)
 
 int main(int argc, char **argv)
@@ -65,7 +65,8 @@ int main(int argc, char **argv)
     }
     MPI_Allreduce(&wrong, &wrong_anywhere, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) {
-        printf("%d ranks gathered %d random numbers each on backend %s: %d wrong\n", size, COUNT, cclBackendName(), wrong_anywhere);
+        printf("%d ranks gathered %d random numbers each on backend %s: %d wrong\n", size, COUNT, cclBackendName(),
+               wrong_anywhere);
     }
 
     CHECK(cclMemFree(comm, recv));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Start and end of a test under MPI, watchdog, checks of result codes and texts, communicators. Data and buffers: data.c. */
+ * Start and end of a test under MPI, watchdog, checks of result codes and texts, communicators. Data and buffers:
+ * data.c. */
 #include "common.h"
 
 #include <ctype.h>
@@ -163,8 +164,8 @@ void tm_die(void)
 const char *tm_code(cclResult_t rc)
 {
     static const char *const names[cclNumResults] = {
-        "cclSuccess",       "cclUnhandledDeviceError", "cclSystemError", "cclInternalError", "cclInvalidArgument",
-        "cclInvalidUsage", "cclRemoteError",          "cclInProgress",
+        "cclSuccess",         "cclUnhandledDeviceError", "cclSystemError", "cclInternalError",
+        "cclInvalidArgument", "cclInvalidUsage",         "cclRemoteError", "cclInProgress",
     };
 
     return (int)rc >= 0 && rc < cclNumResults ? names[rc] : "unknown code";

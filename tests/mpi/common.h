@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Helpers of the tests that mpirun launches: communicators out of MPI communicators, buffers of every kind of memory, data that is a
- * function of (seed, rank, index), exact comparison, agreement of all ranks on the result, and a watchdog that says where each
- * rank hangs. The tests use ccl.h and MPI only, so they run on every backend. MPI is called by the main thread alone. */
+ * Helpers of the tests that mpirun launches: communicators out of MPI communicators, buffers of every kind of
+ * memory, data that is a function of (seed, rank, index), exact comparison, agreement of all ranks on the result,
+ * and a watchdog that says where each rank hangs. The tests use ccl.h and MPI only, so they run on every backend.
+ * MPI is called by the main thread alone. */
 #ifndef CCL_TESTS_MPI_COMMON_H
 #define CCL_TESTS_MPI_COMMON_H
 
@@ -25,11 +26,11 @@
 #define TM_SANITIZED 0
 #endif
 
-#define TM_GUARD 64       /* bytes checked before and behind every buffer */
-#define TM_POISON 0xA5    /* what an output holds before the call */
+#define TM_GUARD 64    /* bytes checked before and behind every buffer */
+#define TM_POISON 0xA5 /* what an output holds before the call */
 #define TM_GUARD_BYTE 0x5C
 
-extern int tm_rank, tm_size; /* of MPI_COMM_WORLD */
+extern int tm_rank, tm_size;     /* of MPI_COMM_WORLD */
 extern unsigned long tm_gathers; /* checked so far, printed at the end */
 
 /* ---- start, end ---- */
@@ -43,7 +44,8 @@ void tm_init_plain(int argc, char **argv, int *failures, int *rank);
 int tm_finish(void);
 /* The program was started with this word among its arguments. */
 bool tm_has_arg(const char *word);
-/* Seconds from now after which this process prints where it is and dies; CCL_TEST_WATCHDOG in the environment overrides. */
+/* Seconds from now after which this process prints where it is and dies; CCL_TEST_WATCHDOG in the environment
+ * overrides. */
 void tm_watchdog(unsigned seconds);
 /* What the watchdog prints. */
 void tm_at(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -60,11 +62,11 @@ bool tm_expect(const char *file, int line, const char *call, cclResult_t got, cc
 #define TM_OK(call) tm_expect(__FILE__, __LINE__, #call, (call), cclSuccess)
 #define TM_RC(call, want) tm_expect(__FILE__, __LINE__, #call, (call), (want))
 /* For calls without which the other ranks would hang: ends the whole job. */
-#define TM_MUST(call)                                                                 \
-    do {                                                                              \
-        if (!tm_expect(__FILE__, __LINE__, #call, (call), cclSuccess)) {              \
-            tm_die();                                                                 \
-        }                                                                             \
+#define TM_MUST(call)                                                    \
+    do {                                                                 \
+        if (!tm_expect(__FILE__, __LINE__, #call, (call), cclSuccess)) { \
+            tm_die();                                                    \
+        }                                                                \
     } while (0)
 void tm_die(void) __attribute__((noreturn));
 /* The last error text of this thread contains needle (letter case does not matter); "a|b": one of them. */
@@ -114,8 +116,8 @@ struct tm_buf {
     cclComm_t comm;
 };
 
-/* Collective over comm for TM_HEAP and (waits until all peers have mapped it) TM_REG, whatever kinds ranks take otherwise. TM_HOST is
- * memory from malloc; on a backend with its own memory it is the same as TM_PLAIN. */
+/* Collective over comm for TM_HEAP and (waits until all peers have mapped it) TM_REG, whatever kinds ranks take
+ * otherwise. TM_HOST is memory from malloc; on a backend with its own memory it is the same as TM_PLAIN. */
 void tm_buf_create(struct tm_buf *buf, cclComm_t comm, enum tm_kind kind, size_t bytes);
 void tm_buf_destroy(struct tm_buf *buf);
 /* Until every peer can store into ptr, at most 10 s. Local. */
@@ -125,21 +127,22 @@ void tm_put(void *dst, const void *host, size_t bytes);
 void tm_get(void *host, const void *src, size_t bytes);
 void tm_set(void *dst, int byte, size_t bytes);
 
-/* One all-gather checked from end to end: fills send (guard bytes around it), poisons recv, calls, synchronises, compares every part,
- * the guards and the send buffer. config NULL and variant cclVariantAuto: cclAllGather, else cclAllGather2D with one row. */
+/* One all-gather checked from end to end: fills send (guard bytes around it), poisons recv, calls, synchronises,
+ * compares every part, the guards and the send buffer. config NULL and variant cclVariantAuto: cclAllGather, else
+ * cclAllGather2D with one row. */
 struct tm_gather {
     cclComm_t comm;
     cclStream_t stream;
-    int rank, n;       /* in comm */
-    uint8_t *send;     /* has TM_GUARD bytes of the caller's before and behind; ignored when in_place */
-    uint8_t *recv;     /* the same */
+    int rank, n;   /* in comm */
+    uint8_t *send; /* has TM_GUARD bytes of the caller's before and behind; ignored when in_place */
+    uint8_t *recv; /* the same */
     size_t count;
     const struct tm_type *type;
-    uint64_t seed;     /* data = f(seed, rank in comm, index) */
+    uint64_t seed; /* data = f(seed, rank in comm, index) */
     int variant;
     const cclCallConfig_t *config;
     bool in_place;
-    bool against_mpi;  /* compare with MPI_Allgather over MPI_COMM_WORLD too: comm must have its ranks in its order */
+    bool against_mpi; /* compare with MPI_Allgather over MPI_COMM_WORLD too: comm must have its ranks in its order */
     const char *what;
 };
 bool tm_gather(const struct tm_gather *g);

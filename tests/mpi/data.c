@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Test data as a function of (seed, rank, index), buffers of every kind of memory with guard bytes, and one all-gather checked from end
- * to end. */
+ * Test data as a function of (seed, rank, index), buffers of every kind of memory with guard bytes, and one
+ * all-gather checked from end to end. */
 #include <string.h>
 
 #include "common.h"
 
 const struct tm_type tm_types[TM_NUM_TYPES] = {
-    {cclInt8, 1, "int8"},         {cclUint8, 1, "uint8"},          {cclInt32, 4, "int32"},     {cclUint32, 4, "uint32"},
-    {cclInt64, 8, "int64"},       {cclUint64, 8, "uint64"},        {cclFloat16, 2, "float16"}, {cclFloat32, 4, "float32"},
-    {cclFloat64, 8, "float64"},   {cclBfloat16, 2, "bfloat16"},    {cclFloat8e4m3, 1, "float8e4m3"},
+    {cclInt8, 1, "int8"},         {cclUint8, 1, "uint8"},           {cclInt32, 4, "int32"},
+    {cclUint32, 4, "uint32"},     {cclInt64, 8, "int64"},           {cclUint64, 8, "uint64"},
+    {cclFloat16, 2, "float16"},   {cclFloat32, 4, "float32"},       {cclFloat64, 8, "float64"},
+    {cclBfloat16, 2, "bfloat16"}, {cclFloat8e4m3, 1, "float8e4m3"},
 };
 
 const char *const tm_kind_names[TM_NUM_KINDS] = {"heap", "registered", "plain", "host"};
@@ -84,7 +85,8 @@ static const char *element_text(char *text, size_t text_bytes, const uint8_t *el
     return text;
 }
 
-bool tm_check_data(const void *data, size_t off, size_t bytes, size_t type_size, uint64_t seed, int rank, const char *what)
+bool tm_check_data(const void *data, size_t off, size_t bytes, size_t type_size, uint64_t seed, int rank,
+                   const char *what)
 {
     const uint8_t *got = data;
     uint8_t want[4096]; /* whole elements of every type */
@@ -101,8 +103,8 @@ bool tm_check_data(const void *data, size_t off, size_t bytes, size_t type_size,
             i++;
         }
         i -= i % type_size;
-        tm_fail(__FILE__, __LINE__, "%s: part of rank %d, type size %zu, count %zu, index %zu: want 0x%s, got 0x%s", what, rank,
-                type_size, bytes / type_size, (at + i) / type_size,
+        tm_fail(__FILE__, __LINE__, "%s: part of rank %d, type size %zu, count %zu, index %zu: want 0x%s, got 0x%s",
+                what, rank, type_size, bytes / type_size, (at + i) / type_size,
                 element_text(want_text, sizeof(want_text), want + i, type_size),
                 element_text(got_text, sizeof(got_text), got + at + i, type_size));
         return false;
@@ -116,7 +118,8 @@ bool tm_check_bytes(const void *data, size_t bytes, int value, const char *what)
 
     for (size_t i = 0; i < bytes; i++) {
         if (got[i] != (uint8_t)value) {
-            tm_fail(__FILE__, __LINE__, "%s: byte %zu of %zu: want 0x%02x, got 0x%02x", what, i, bytes, value & 0xff, got[i]);
+            tm_fail(__FILE__, __LINE__, "%s: byte %zu of %zu: want 0x%02x, got 0x%02x", what, i, bytes, value & 0xff,
+                    got[i]);
             return false;
         }
     }
@@ -305,7 +308,8 @@ static bool equals_mpi(const struct tm_gather *g, const uint8_t *got, size_t byt
     tm_gen(mine, 0, bytes, g->seed, g->rank);
     MPI_Allgather(mine, (int)bytes, MPI_BYTE, want, (int)bytes, MPI_BYTE, MPI_COMM_WORLD);
     if (memcmp(got, want, bytes * (size_t)g->n) != 0) {
-        tm_fail(__FILE__, __LINE__, "%s: the result differs from that of MPI_Allgather (%zu bytes a rank)", g->what, bytes);
+        tm_fail(__FILE__, __LINE__, "%s: the result differs from that of MPI_Allgather (%zu bytes a rank)", g->what,
+                bytes);
         return false;
     }
     return true;
@@ -334,8 +338,8 @@ bool tm_gather_verify(const struct tm_gather *g)
         good = tm_check_data(host + TM_GUARD, 0, bytes, g->type->size, g->seed, g->rank, "send buffer changed") && good;
     }
     if (!good) {
-        tm_fail(__FILE__, __LINE__, "  in: %s, rank %d of %d, %s, count %zu, variant %d, send %p, recv %p%s", g->what, g->rank,
-                g->n, g->type->name, g->count, g->variant, (const void *)g->send, (const void *)g->recv,
+        tm_fail(__FILE__, __LINE__, "  in: %s, rank %d of %d, %s, count %zu, variant %d, send %p, recv %p%s", g->what,
+                g->rank, g->n, g->type->name, g->count, g->variant, (const void *)g->send, (const void *)g->recv,
                 g->in_place ? ", in place" : "");
     }
     return good;

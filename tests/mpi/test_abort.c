@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that cclCommAbort returns in under 5 s from another thread while its rank and the peers wait or exchange data, that waits
- * on all ranks end with cclRemoteError, late starters included, that parents, streams and memory survive it, and that a new communicator works
- * afterwards. */
+ * Proves that cclCommAbort returns in under 5 s from another thread while its rank and the peers wait or exchange
+ * data, that waits on all ranks end with cclRemoteError, late starters included, that parents, streams and memory
+ * survive it, and that a new communicator works afterwards. */
 /* CTEST: ranks 1 2 3 8; labels mpi host quick; timeout 60; args small */
 /* CTEST: ranks 2 4 5 7; labels mpi host; timeout 60; args full */
 #include <dirent.h>
@@ -90,7 +90,8 @@ static void expect_aborted(cclComm_t comm, size_t count, const cclCallConfig_t *
     }
 }
 
-/* The communicator of a rank that did not abort: dead within the limit, every further call says so, and it can be released. */
+/* The communicator of a rank that did not abort: dead within the limit, every further call says so, and it can be
+ * released. */
 static void check_dead(cclComm_t comm, const char *what)
 {
     cclResult_t async = cclSuccess;
@@ -266,7 +267,8 @@ static void cycles(unsigned number)
 
         tm_at("abort cycle %u", i);
         if (tm_rank != tm_size - 1) {
-            (void)cclAllGather(send_part, recv_all, 777, cclUint8, comm, stream); /* the last rank may have aborted already */
+            (void)cclAllGather(send_part, recv_all, 777, cclUint8, comm,
+                               stream); /* the last rank may have aborted already */
         }
         TM_OK(cclCommAbort(comm));
         (void)cclStreamSynchronize(stream);
@@ -297,7 +299,8 @@ int main(int argc, char **argv)
     idle();
     all_at_once();
     if (tm_size > 1) {
-        static const int variants[] = {cclVariantLL, cclVariantStaged, CCL_UNSET, cclVariantPartitioned, cclVariantDirect};
+        static const int variants[] = {cclVariantLL, cclVariantStaged, CCL_UNSET, cclVariantPartitioned,
+                                       cclVariantDirect};
 
         waiting(64, cclVariantLL, 0);
         waiting(50000, CCL_UNSET, tm_size - 1); /* the late one aborts */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that all-gather delivers exactly the data of every rank for every element size, count around the edges of packets, lines and
- * slots, kind of memory (mixed by rank too), variant, in place and not, and at any misalignment, touching nothing beside it. */
+ * Proves that all-gather delivers exactly the data of every rank for every element size, count around the edges of
+ * packets, lines and slots, kind of memory (mixed by rank too), variant, in place and not, and at any
+ * misalignment, touching nothing beside it. */
 /* CTEST: ranks 1 2 3 4 5 7 8; labels mpi host quick; timeout 60; args small */
 /* CTEST: ranks 2 3 8; labels mpi host; timeout 120; args full */
 /* CTEST: ranks 2 4 7; labels mpi host; timeout 60; args align */
@@ -15,8 +16,8 @@
 enum { MIXED = TM_NUM_KINDS, NUM_BUFFERS };
 
 static const size_t counts[] = {
-    0,   1,   3,   7,   8,    13,   15,   16,  17,   55,   56,   57,    63,    64,      65,
-    111, 112, 113, 127, 128,  129,  1001, 1023, 1024, 1025, 4096, 4097, 65541, 1048581,
+    0,   1,   3,   7,   8,   13,  15,   16,   17,   55,   56,   57,   63,    64,      65,
+    111, 112, 113, 127, 128, 129, 1001, 1023, 1024, 1025, 4096, 4097, 65541, 1048581,
 };
 static const int variants[] = {cclVariantAuto, cclVariantLL, cclVariantDirect, cclVariantStaged, cclVariantPartitioned};
 static const char *const variant_names[] = {"auto", "ll", "direct", "staged", "partitioned"};
@@ -117,7 +118,8 @@ static void table(unsigned step)
                         if (number % here != 0 || !legal(variants[v], buffers, bytes)) {
                             continue;
                         }
-                        one(buffers, tm_type_of_size(size, number / here), counts[c], variants[v], in_place != 0, 0, 0, !compared);
+                        one(buffers, tm_type_of_size(size, number / here), counts[c], variants[v], in_place != 0, 0, 0,
+                            !compared);
                         compared = true;
                     }
                 }

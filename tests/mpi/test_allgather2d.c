@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that the 2-D all-gather places every row of every rank right for shapes that are no multiple of the tile, leaves the padding of
- * both matrices alone, runs with exactly the tile, blocks and variant it was told (and reports them), and refuses impossible values by
- * name without harm to the communicator. */
+ * Proves that the 2-D all-gather places every row of every rank right for shapes that are no multiple of the tile,
+ * leaves the padding of both matrices alone, runs with exactly the tile, blocks and variant it was told (and
+ * reports them), and refuses impossible values by name without harm to the communicator. */
 /* CTEST: ranks 1 2 3 4 5 7 8; labels mpi host quick; timeout 60; args small */
 /* CTEST: ranks 2 3 8; labels mpi host; timeout 120; args full */
 #include <string.h>
@@ -13,9 +13,9 @@ struct shape {
     size_t m, n, pad_send, pad_recv; /* rows, columns, elements behind each row */
 };
 static const struct shape shapes[] = {
-    {1, 1, 0, 0},     {3, 5, 0, 0},      {33, 65, 0, 0},   {32, 64, 0, 0},  {31, 257, 7, 0},  {31, 257, 0, 3},
-    {100, 100, 1, 5}, {17, 4097, 0, 16}, {257, 31, 3, 3},  {1, 5000, 0, 9}, {300, 1, 2, 11},  {64, 200, 56, 56},
-    {130, 129, 127, 1}, {5, 16384, 0, 0}, {1000, 3, 0, 1},
+    {1, 1, 0, 0},    {3, 5, 0, 0},      {33, 65, 0, 0},     {32, 64, 0, 0},   {31, 257, 7, 0},
+    {31, 257, 0, 3}, {100, 100, 1, 5},  {17, 4097, 0, 16},  {257, 31, 3, 3},  {1, 5000, 0, 9},
+    {300, 1, 2, 11}, {64, 200, 56, 56}, {130, 129, 127, 1}, {5, 16384, 0, 0}, {1000, 3, 0, 1},
 };
 static const int tiles[][2] = {
     {CCL_UNSET, CCL_UNSET}, {32, 64}, {8, 256}, {16, 128}, {1, 4096}, {64, 32}, {3, 7}, {1, 1}, {128, CCL_UNSET},
@@ -78,7 +78,8 @@ static void same(const char *field, int got, int want, const char *what)
     }
 }
 
-static void one(const struct shape *s, const struct tm_type *type, const cclCallConfig_t *config, bool heap, bool in_place)
+static void one(const struct shape *s, const struct tm_type *type, const cclCallConfig_t *config, bool heap,
+                bool in_place)
 {
     struct tm_buf *send = heap ? &heap_send : &plain_send, *recv = heap ? &heap_recv : &plain_recv;
     uint8_t *to = recv->base + TM_GUARD, *from = send->base + TM_GUARD;
@@ -86,8 +87,8 @@ static void one(const struct shape *s, const struct tm_type *type, const cclCall
     cclCallConfig_t used = CCL_CALL_CONFIG_INITIALIZER;
     char what[200];
 
-    snprintf(what, sizeof(what), "%zux%zu pad %zu/%zu %s tile %dx%d comm_sms %d variant %d %s%s", s->m, s->n, s->pad_send,
-             s->pad_recv, type->name, config->tile_m, config->tile_n, config->comm_sms, config->variant,
+    snprintf(what, sizeof(what), "%zux%zu pad %zu/%zu %s tile %dx%d comm_sms %d variant %d %s%s", s->m, s->n,
+             s->pad_send, s->pad_recv, type->name, config->tile_m, config->tile_n, config->comm_sms, config->variant,
              heap ? "heap" : "plain", in_place ? " in place" : "");
     tm_at("%s", what);
     seed++;
@@ -135,8 +136,8 @@ static void table(unsigned step)
         if ((dice & 7) == 1) {
             config.peers_per_wait = (dice & 8) != 0 ? 1 : 2;
         }
-        if (config.variant == cclVariantLL && (s->m * s->n * type->size > 65536 || config.tile_m != CCL_UNSET ||
-                                               config.tile_n != CCL_UNSET)) {
+        if (config.variant == cclVariantLL &&
+            (s->m * s->n * type->size > 65536 || config.tile_m != CCL_UNSET || config.tile_n != CCL_UNSET)) {
             continue;
         }
         if (config.variant == cclVariantPartitioned && config.comm_sms != CCL_UNSET && config.comm_sms < tm_size) {
@@ -158,7 +159,8 @@ static void refuse(const cclCallConfig_t *config, cclResult_t want, cclResult_t 
     cclResult_t rc;
 
     tm_at("refusing %s", needle);
-    rc = cclAllGather2D(heap_send.base, probe.n, heap_recv.base, probe.n, probe.m, probe.n, cclFloat32, config, comm, stream);
+    rc = cclAllGather2D(heap_send.base, probe.n, heap_recv.base, probe.n, probe.m, probe.n, cclFloat32, config, comm,
+                        stream);
     if (rc != or_want) {
         tm_expect(__FILE__, __LINE__, needle, rc, want);
     }
@@ -169,11 +171,11 @@ static void refuse(const cclCallConfig_t *config, cclResult_t want, cclResult_t 
     }
 }
 
-#define REFUSE_FIELD(field, value)                                            \
-    do {                                                                      \
-        cclCallConfig_t config_ = CCL_CALL_CONFIG_INITIALIZER;                \
-        config_.field = (value);                                              \
-        refuse(&config_, cclInvalidArgument, cclInvalidArgument, #field);     \
+#define REFUSE_FIELD(field, value)                                        \
+    do {                                                                  \
+        cclCallConfig_t config_ = CCL_CALL_CONFIG_INITIALIZER;            \
+        config_.field = (value);                                          \
+        refuse(&config_, cclInvalidArgument, cclInvalidArgument, #field); \
     } while (0)
 
 static void refused(void)
@@ -207,9 +209,11 @@ static void refused(void)
         refuse(&config, cclInvalidUsage, cclInvalidArgument, "variant|copy");
     }
     tm_at("leading dimensions shorter than a row");
-    TM_RC(cclAllGather2D(heap_send.base, n - 1, heap_recv.base, n, 4, n, cclFloat32, &unset, comm, stream), cclInvalidArgument);
+    TM_RC(cclAllGather2D(heap_send.base, n - 1, heap_recv.base, n, 4, n, cclFloat32, &unset, comm, stream),
+          cclInvalidArgument);
     TM_TEXT("ld_send|send");
-    TM_RC(cclAllGather2D(heap_send.base, n, heap_recv.base, n - 1, 4, n, cclFloat32, &unset, comm, stream), cclInvalidArgument);
+    TM_RC(cclAllGather2D(heap_send.base, n, heap_recv.base, n - 1, 4, n, cclFloat32, &unset, comm, stream),
+          cclInvalidArgument);
     TM_TEXT("ld_recv|recv");
     TM_OK(cclStreamSynchronize(stream)); /* nothing of it was enqueued */
     one(&probe, tm_type_of_size(4, 0), &unset, true, false);
@@ -217,8 +221,8 @@ static void refused(void)
     config.variant = cclVariantLL;
     config.comm_sms = CCL_UNSET;
     if (tm_size > 1) {
-        cclResult_t rc = cclAllGather2D(heap_send.base, LARGEST / 2, heap_recv.base, LARGEST / 2, 1, LARGEST / 2, cclUint8,
-                                        &config, comm, stream);
+        cclResult_t rc = cclAllGather2D(heap_send.base, LARGEST / 2, heap_recv.base, LARGEST / 2, 1, LARGEST / 2,
+                                        cclUint8, &config, comm, stream);
 
         tm_expect(__FILE__, __LINE__, "LL with 1 MiB a rank", rc, cclInvalidArgument);
         TM_TEXT("variant|ll");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that every public function refuses wrong arguments with the documented code and a text that names them, writes no output on
- * failure, and that streams, events and the memory helpers do what ccl.h says. */
+ * Proves that every public function refuses wrong arguments with the documented code and a text that names them,
+ * writes no output on failure, and that streams, events and the memory helpers do what ccl.h says. */
 /* CTEST: ranks 1 2 3; labels mpi host quick; timeout 60 */
 #include <limits.h>
 #include <pthread.h>
@@ -23,7 +23,8 @@ static void gather_works(uint64_t seed, const char *after)
     tm_gen(host, 0, COUNT, seed, tm_rank);
     tm_put(send_part, host, COUNT);
     tm_set(recv_all, TM_POISON, (size_t)COUNT * (size_t)tm_size);
-    if (TM_OK(cclAllGather(send_part, recv_all, COUNT, cclUint8, comm, stream)) && TM_OK(cclStreamSynchronize(stream))) {
+    if (TM_OK(cclAllGather(send_part, recv_all, COUNT, cclUint8, comm, stream)) &&
+        TM_OK(cclStreamSynchronize(stream))) {
         tm_gathers++;
         tm_get(host, recv_all, (size_t)COUNT * (size_t)tm_size);
         for (int r = 0; r < tm_size; r++) {
@@ -81,10 +82,14 @@ static void init_arguments(void)
         int timeout_ms, max_blocks, variant, heap_chunk_mb;
         const char *needle;
     } wrong[] = {
-        {0, CCL_UNSET, CCL_UNSET, CCL_UNSET, "timeout_ms"},   {-1, CCL_UNSET, CCL_UNSET, CCL_UNSET, "timeout_ms"},
-        {CCL_UNSET, 0, CCL_UNSET, CCL_UNSET, "max_blocks"},   {CCL_UNSET, 129, CCL_UNSET, CCL_UNSET, "max_blocks"},
-        {CCL_UNSET, CCL_UNSET, 99, CCL_UNSET, "variant"},     {CCL_UNSET, CCL_UNSET, -1, CCL_UNSET, "variant"},
-        {CCL_UNSET, CCL_UNSET, CCL_UNSET, 0, "heap_chunk_mb"}, {CCL_UNSET, CCL_UNSET, CCL_UNSET, 1048577, "heap_chunk_mb"},
+        {0, CCL_UNSET, CCL_UNSET, CCL_UNSET, "timeout_ms"},
+        {-1, CCL_UNSET, CCL_UNSET, CCL_UNSET, "timeout_ms"},
+        {CCL_UNSET, 0, CCL_UNSET, CCL_UNSET, "max_blocks"},
+        {CCL_UNSET, 129, CCL_UNSET, CCL_UNSET, "max_blocks"},
+        {CCL_UNSET, CCL_UNSET, 99, CCL_UNSET, "variant"},
+        {CCL_UNSET, CCL_UNSET, -1, CCL_UNSET, "variant"},
+        {CCL_UNSET, CCL_UNSET, CCL_UNSET, 0, "heap_chunk_mb"},
+        {CCL_UNSET, CCL_UNSET, CCL_UNSET, 1048577, "heap_chunk_mb"},
     };
 
     tm_at("arguments of init");
@@ -198,7 +203,8 @@ static void call_arguments(void)
     BAD(cclAllGather(send_part, recv_all, COUNT, cclNumTypes, comm, stream));
     BAD(cclAllGather(send_part, recv_all, COUNT, (cclDataType_t)99, comm, stream));
     TM_TEXT("99");
-    BAD(cclAllGather(send_part, recv_all, SIZE_MAX / 4, cclFloat64, comm, stream)); /* more bytes than there are addresses */
+    BAD(cclAllGather(send_part, recv_all, SIZE_MAX / 4, cclFloat64, comm,
+                     stream)); /* more bytes than there are addresses */
     BAD(cclAllGather2D(send_part, SIZE_MAX / 8, recv_all, SIZE_MAX / 8, 1000, 8, cclFloat64, NULL, comm, stream));
     BAD(cclBarrier(NULL, stream));
     BAD(cclPointerInfo(NULL, send_part, &info));
@@ -277,7 +283,7 @@ static void streams_and_events(void)
     BAD(cclEventElapsed(NULL, first, last));
     TM_RC(cclEventElapsed(&ms, first, last), cclInvalidUsage); /* never recorded */
     TEST_CHECK(ms == -1.0f);
-    TM_OK(cclEventSynchronize(first)); /* never recorded: has happened */
+    TM_OK(cclEventSynchronize(first));       /* never recorded: has happened */
     TM_OK(cclStreamWaitEvent(other, first)); /* so this waits for nothing */
     TM_OK(cclStreamSynchronize(other));
     TM_OK(cclStreamQuery(other));

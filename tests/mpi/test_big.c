@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that more than 2^31 elements and more than 4 GiB are gathered right: every byte is compared, in place, 1-D and 2-D. Skipped with
- * the number when memory is short. */
+ * Proves that more than 2^31 elements and more than 4 GiB are gathered right: every byte is compared, in place,
+ * 1-D and 2-D. Skipped with the number when memory is short. */
 /* CTEST: ranks 2 3 4; labels mpi host long; timeout 300 */
 /* CTEST: ranks 2; labels mpi host long; timeout 300; args staged */
 #include <string.h>
@@ -28,7 +28,8 @@ static size_t available_bytes(void)
 }
 
 /* part bytes of this rank lie at recv + rank * part; rows of row_bytes, so that 2-D sees the same bytes. */
-static void gather(cclComm_t comm, cclStream_t stream, uint8_t *recv, size_t rows, size_t row_bytes, int variant, uint64_t seed)
+static void gather(cclComm_t comm, cclStream_t stream, uint8_t *recv, size_t rows, size_t row_bytes, int variant,
+                   uint64_t seed)
 {
     size_t part = rows * row_bytes, block = (size_t)16 << 20;
     cclCallConfig_t config = CCL_CALL_CONFIG_INITIALIZER;
@@ -48,8 +49,8 @@ static void gather(cclComm_t comm, cclStream_t stream, uint8_t *recv, size_t row
     if (rows == 1 && variant == CCL_UNSET) {
         TM_OK(cclAllGather(recv + (size_t)tm_rank * part, recv, part, cclUint8, comm, stream));
     } else {
-        TM_OK(cclAllGather2D(recv + (size_t)tm_rank * part, row_bytes, recv, row_bytes, rows, row_bytes, cclUint8, &config, comm,
-                             stream));
+        TM_OK(cclAllGather2D(recv + (size_t)tm_rank * part, row_bytes, recv, row_bytes, rows, row_bytes, cclUint8,
+                             &config, comm, stream));
     }
     TM_OK(cclStreamSynchronize(stream));
     if (tm_rank == 0) {

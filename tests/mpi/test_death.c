@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that the death of a rank (SIGKILL) is cclRemoteError on the survivors within 2 s when they need it, does no harm to an
- * operation that the dead rank had completed, and leaves the process able to make a new communicator. Makes its ranks with fork(), because
- * mpirun ends the job when a rank dies. */
+ * Proves that the death of a rank (SIGKILL) is cclRemoteError on the survivors within 2 s when they need it, does
+ * no harm to an operation that the dead rank had completed, and leaves the process able to make a new
+ * communicator. Makes its ranks with fork(), because mpirun ends the job when a rank dies. */
 /* CTEST: ranks 1; labels mpi host quick; timeout 60; args small */
 /* CTEST: ranks 1; labels mpi host; timeout 120; args full */
 #include <signal.h>
@@ -109,7 +109,8 @@ static int rank_main(enum manner manner)
     return test_failures != 0;
 }
 
-/* The victim completes its last operation and dies at once; the others, slow to start, must get that operation's data. */
+/* The victim completes its last operation and dies at once; the others, slow to start, must get that operation's
+ * data. */
 static int last_operation_main(size_t count)
 {
     cclComm_t comm = tf_join(0, false);
@@ -141,7 +142,8 @@ static int last_operation_main(size_t count)
     return test_failures != 0;
 }
 
-/* Exits without destroying anything, in the order of the ranks: no survivor may notice in the operation that all completed. */
+/* Exits without destroying anything, in the order of the ranks: no survivor may notice in the operation that all
+ * completed. */
 static int leave_main(void)
 {
     cclComm_t comm = tf_join(0, false);
@@ -155,9 +157,19 @@ static int leave_main(void)
 
 /* ---- the parent ---- */
 
-static int body_manner(int manner) { return rank_main((enum manner)manner); }
-static int body_last(int count) { return last_operation_main((size_t)count); }
-static int body_leave(int unused) { (void)unused; return leave_main(); }
+static int body_manner(int manner)
+{
+    return rank_main((enum manner)manner);
+}
+static int body_last(int count)
+{
+    return last_operation_main((size_t)count);
+}
+static int body_leave(int unused)
+{
+    (void)unused;
+    return leave_main();
+}
 
 /* Start the ranks, wait for all; the victim must have died by SIGKILL, the others must have succeeded. */
 static void play(const char *name, int (*body)(int), int argument, bool kill_it)

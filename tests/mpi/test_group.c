@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that groups take effect at the outermost end and as a whole or not at all, for operations, splits and inits of several communicators,
- * and that a finalized communicator has finished its work and takes no more. */
+ * Proves that groups take effect at the outermost end and as a whole or not at all, for operations, splits and
+ * inits of several communicators, and that a finalized communicator has finished its work and takes no more. */
 /* CTEST: ranks 1 2 3 8; labels mpi host quick; timeout 60 */
 #include <string.h>
 
@@ -35,7 +35,8 @@ static void groups(void)
     tm_sleep_ms(20);
     tm_get(host, recv_all, COUNT);
     tm_check_bytes(host, COUNT, TM_POISON, "output before the outermost GroupEnd");
-    TM_OK(cclAllGather(send_part, recv_all, COUNT, cclUint8, comm, stream)); /* two calls of one communicator in a group */
+    TM_OK(cclAllGather(send_part, recv_all, COUNT, cclUint8, comm,
+                       stream)); /* two calls of one communicator in a group */
     TM_OK(cclGroupEnd());
     TM_OK(cclStreamSynchronize(stream));
     tm_get(host, recv_all, (size_t)COUNT * (size_t)tm_size);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that the symmetric heap gives equal offsets on all ranks for any equal sequence of allocations and frees, keeps data
- * intact when neighbours are freed, and that different sizes, wrong pointers and exhaustion on one or all ranks are errors on every
- * rank that leave the heap usable. */
+ * Proves that the symmetric heap gives equal offsets on all ranks for any equal sequence of allocations and frees,
+ * keeps data intact when neighbours are freed, and that different sizes, wrong pointers and exhaustion on one or
+ * all ranks are errors on every rank that leave the heap usable. */
 /* CTEST: ranks 1 2 3 8; labels mpi host quick; timeout 60; args small */
 /* CTEST: ranks 2 4 5 7; labels mpi host; timeout 60; args full */
 #include <string.h>
@@ -19,7 +19,8 @@ struct block {
     uint64_t seed;
 };
 
-/* Where a block lies: window, and the distance from the first block ever seen in that window, which is a difference of window offsets. */
+/* Where a block lies: window, and the distance from the first block ever seen in that window, which is a
+ * difference of window offsets. */
 struct where {
     long long window, distance;
 };
@@ -242,7 +243,8 @@ static void exhaustion(void)
     }
 }
 
-/* The first block of a new heap is zeroed; blocks of two communicators in one group; alloc and free do not eat address space. */
+/* The first block of a new heap is zeroed; blocks of two communicators in one group; alloc and free do not eat
+ * address space. */
 static void fresh_and_reused(unsigned cycles)
 {
     cclComm_t second = tm_comm_create(MPI_COMM_WORLD, NULL);

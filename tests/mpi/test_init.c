@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that communicators can be made and destroyed many times and several at once without growth, that a missing rank, contradicting
- * arguments and garbage on the bootstrap port are answered as documented. */
+ * Proves that communicators can be made and destroyed many times and several at once without growth, that a
+ * missing rank, contradicting arguments and garbage on the bootstrap port are answered as documented. */
 /* CTEST: ranks 1 3 8; labels mpi host quick; timeout 60 */
 /* CTEST: ranks 2 4 5 7; labels mpi host; timeout 60; name more */
 /* CTEST: ranks 1 2 4; labels mpi host long; timeout 300; args cycles */
@@ -131,7 +131,8 @@ static cclUniqueId shared_id(void)
     return id;
 }
 
-/* The ranks 0..n-1 of the communicator but `missing` come, as MPI ranks in this order; all get the deadline and its name. */
+/* The ranks 0..n-1 of the communicator but `missing` come, as MPI ranks in this order; all get the deadline and
+ * its name. */
 static void missing_rank(int n, int missing)
 {
     cclConfig_t config = CCL_CONFIG_INITIALIZER;
@@ -209,7 +210,8 @@ static void find_listeners(struct listeners *out)
         char want[64];
         DIR *dir;
 
-        if (sscanf(line, " %*d: %*8x:%x %*8x:%*x %x %*x:%*x %*x:%*x %*x %*d %*d %lu", &port, &state, &inode) != 3 || state != 10) {
+        if (sscanf(line, " %*d: %*8x:%x %*8x:%*x %x %*x:%*x %*x:%*x %*x %*d %*d %lu", &port, &state, &inode) != 3 ||
+            state != 10) {
             continue;
         }
         snprintf(want, sizeof(want), "socket:[%lu]", inode);
@@ -235,7 +237,8 @@ struct attack {
     int stop, connections;
 };
 
-/* Connects again and again: says nothing, sends noise, claims huge lengths, speaks HTTP, half a message, closes or stays. */
+/* Connects again and again: says nothing, sends noise, claims huge lengths, speaks HTTP, half a message, closes or
+ * stays. */
 static void *attack_port(void *argument)
 {
     static const char http[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";

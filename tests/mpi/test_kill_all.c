@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that kill -9 of all ranks in full work leaves nothing behind: no file in /dev/shm, /tmp or /run, no socket, no process. */
+ * Proves that kill -9 of all ranks in full work leaves nothing behind: no file in /dev/shm, /tmp or /run, no
+ * socket, no process. */
 /* CTEST: ranks 1; labels mpi host quick; timeout 60 */
 #include <dirent.h>
 #include <errno.h>
@@ -25,7 +26,7 @@ struct holdings {
 static bool suspicious(const char *path)
 {
     return strstr(path, "(deleted)") == NULL && (strncmp(path, "/dev/shm/", 9) == 0 || strncmp(path, "/tmp/", 5) == 0 ||
-                                                  strncmp(path, "/run/", 5) == 0 || strncmp(path, "/var/tmp/", 9) == 0);
+                                                 strncmp(path, "/run/", 5) == 0 || strncmp(path, "/var/tmp/", 9) == 0);
 }
 
 static void note_path(struct holdings *h, const char *path)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that ranks that disagree about an operation get cclInvalidUsage on every rank within 5 s, with a text that names both sides, before
- * a byte is stored outside the smaller buffer, also on ranks that are not in conflict or have not arrived, and that a new communicator works
- * afterwards. */
+ * Proves that ranks that disagree about an operation get cclInvalidUsage on every rank within 5 s, with a text
+ * that names both sides, before a byte is stored outside the smaller buffer, also on ranks that are not in
+ * conflict or have not arrived, and that a new communicator works afterwards. */
 /* CTEST: ranks 2 3 4 8; labels mpi host quick; timeout 60; args small */
 /* CTEST: ranks 2 3 5 7; labels mpi host; timeout 120; args full */
 #include <string.h>
@@ -28,10 +28,22 @@ struct scenario {
     const char *needles[4]; /* what the text must name, on every rank */
 };
 
-#define G(count, type) {GATHER, 1, (count), (type), 0, CCL_UNSET, CCL_UNSET, false}
-#define G2(m, n, type) {GATHER_2D, (m), (n), (type), 0, CCL_UNSET, CCL_UNSET, false}
-#define V(count, variant, blocks, tile_n, plain) {GATHER_2D, 1, (count), cclInt32, (variant), (blocks), (tile_n), (plain)}
-#define B {BARRIER, 1, 0, cclInt8, 0, CCL_UNSET, CCL_UNSET, false}
+#define G(count, type)                                             \
+    {                                                              \
+        GATHER, 1, (count), (type), 0, CCL_UNSET, CCL_UNSET, false \
+    }
+#define G2(m, n, type)                                              \
+    {                                                               \
+        GATHER_2D, (m), (n), (type), 0, CCL_UNSET, CCL_UNSET, false \
+    }
+#define V(count, variant, blocks, tile_n, plain)                                \
+    {                                                                           \
+        GATHER_2D, 1, (count), cclInt32, (variant), (blocks), (tile_n), (plain) \
+    }
+#define B                                                      \
+    {                                                          \
+        BARRIER, 1, 0, cclInt8, 0, CCL_UNSET, CCL_UNSET, false \
+    }
 
 static const struct scenario scenarios[] = {
     {"count, small", G(12, cclInt32), G(13, cclInt32), {"12", "13", "int32", "gather"}},
@@ -45,17 +57,30 @@ static const struct scenario scenarios[] = {
     {"shape", G2(10, 20, cclInt32), G2(20, 10, cclInt32), {"10", "20", "int32", NULL}},
     {"shape, large", G2(100, 801, cclInt32), G2(801, 100, cclInt32), {"100", "801", "int32", NULL}},
     {"one dimension or two", G(4800, cclInt32), G2(48, 100, cclInt32), {"4800", "48", "int32", NULL}},
-    {"nothing, the others something", {EMPTY_THEN_GATHER, 1, 64, cclInt8, 0, CCL_UNSET, CCL_UNSET, false}, G(32, cclInt8),
+    {"nothing, the others something",
+     {EMPTY_THEN_GATHER, 1, 64, cclInt8, 0, CCL_UNSET, CCL_UNSET, false},
+     G(32, cclInt8),
      {"64", "32", NULL, NULL}},
-    {"variant", V(5000, cclVariantDirect, CCL_UNSET, CCL_UNSET, false), V(5000, cclVariantStaged, CCL_UNSET, CCL_UNSET, false),
+    {"variant",
+     V(5000, cclVariantDirect, CCL_UNSET, CCL_UNSET, false),
+     V(5000, cclVariantStaged, CCL_UNSET, CCL_UNSET, false),
      {"5000", NULL, NULL, NULL}},
-    {"variant ll", V(5000, cclVariantLL, CCL_UNSET, CCL_UNSET, false), V(5000, cclVariantStaged, CCL_UNSET, CCL_UNSET, false),
+    {"variant ll",
+     V(5000, cclVariantLL, CCL_UNSET, CCL_UNSET, false),
+     V(5000, cclVariantStaged, CCL_UNSET, CCL_UNSET, false),
      {"5000", NULL, NULL, NULL}},
-    {"comm_sms", V(50000, cclVariantDirect, 1, 64, false), V(50000, cclVariantDirect, 16, 64, false),
+    {"comm_sms",
+     V(50000, cclVariantDirect, 1, 64, false),
+     V(50000, cclVariantDirect, 16, 64, false),
      {"50000", NULL, NULL, NULL}},
-    {"tile", V(5000, cclVariantStaged, 2, 64, false), V(5000, cclVariantStaged, 2, 256, false), {"5000", NULL, NULL, NULL}},
-    {"direct without a window", V(5000, cclVariantDirect, CCL_UNSET, CCL_UNSET, true),
-     V(5000, cclVariantDirect, CCL_UNSET, CCL_UNSET, false), {"direct|window", NULL, NULL, NULL}},
+    {"tile",
+     V(5000, cclVariantStaged, 2, 64, false),
+     V(5000, cclVariantStaged, 2, 256, false),
+     {"50000", NULL, NULL, NULL}},
+    {"direct without a window",
+     V(5000, cclVariantDirect, CCL_UNSET, CCL_UNSET, true),
+     V(5000, cclVariantDirect, CCL_UNSET, CCL_UNSET, false),
+     {"direct|window", NULL, NULL, NULL}},
 };
 
 static int odd_rank, absent_rank; /* of the scenario being played */
@@ -81,7 +106,8 @@ static cclResult_t enqueue(const struct call *c, const void *send, void *recv, c
     case BARRIER:
         return cclBarrier(comm, stream);
     case EMPTY_THEN_GATHER:
-        rc = cclAllGather(send, recv, 0, c->type, comm, stream); /* takes no part in anything; may find the communicator dead */
+        rc = cclAllGather(send, recv, 0, c->type, comm,
+                          stream); /* takes no part in anything; may find the communicator dead */
         return rc != cclSuccess ? rc : cclAllGather(send, recv, c->count, c->type, comm, stream);
     default:
         config.variant = c->variant;
@@ -92,8 +118,8 @@ static cclResult_t enqueue(const struct call *c, const void *send, void *recv, c
 }
 
 /* The call itself or the synchronisation must say so; the text is that of the failing call. */
-static void expect_refusal(const struct scenario *s, const struct call *mine, const void *send, void *recv, cclComm_t comm,
-                           cclStream_t stream, bool again)
+static void expect_refusal(const struct scenario *s, const struct call *mine, const void *send, void *recv,
+                           cclComm_t comm, cclStream_t stream, bool again)
 {
     cclResult_t rc = enqueue(mine, send, recv, comm, stream);
 
@@ -187,7 +213,7 @@ static void play(const struct scenario *s, int odd, int absent)
     tm_get(host, recv, most);
     tm_check_bytes(host + own, most - own, TM_POISON, "memory behind the receive buffer of a mismatched call");
     TM_OK(tm_rank % 2 == 0 ? cclCommDestroy(comm) : cclCommAbort(comm)); /* either way */
-    TM_OK(cclStreamSynchronize(stream)); /* its error was reported once */
+    TM_OK(cclStreamSynchronize(stream));                                 /* its error was reported once */
     new_world_works(stream, send + TM_GUARD, plain + TM_GUARD);
     TM_OK(cclDeviceFree(send));
     TM_OK(cclDeviceFree(plain));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that operations follow one another correctly without any synchronisation in between: a thousand calls back to back with changing data, any
- * sequence of protocols and grids, skewed ranks, one communicator on two streams, two communicators on two streams tied by events, and a
- * rank that never synchronises while the others do. */
+ * Proves that operations follow one another correctly without any synchronisation in between: a thousand calls
+ * back to back with changing data, any sequence of protocols and grids, skewed ranks, one communicator on two
+ * streams, two communicators on two streams tied by events, and a rank that never synchronises while the others
+ * do. */
 /* CTEST: ranks 1 2 3 4 5 7 8; labels mpi host quick; timeout 60; args small */
 /* CTEST: ranks 2 4 8; labels mpi host; timeout 120; args full */
 /* CTEST: ranks 3; labels mpi host; timeout 60; args small; env CCL_HOST_THREADS=1; name one_thread */
@@ -34,8 +35,8 @@ static void enqueue(const struct step *s, cclStream_t on)
     } else {
         config.variant = s->variant;
         config.comm_sms = s->blocks;
-        TM_MUST(cclAllGather2D(send_buf.base + s->send_off, s->count, recv_buf.base + s->recv_off, s->count, 1, s->count,
-                               cclUint8, &config, comm, on));
+        TM_MUST(cclAllGather2D(send_buf.base + s->send_off, s->count, recv_buf.base + s->recv_off, s->count, 1,
+                               s->count, cclUint8, &config, comm, on));
     }
 }
 
@@ -44,7 +45,8 @@ static void run_steps(struct step *steps, unsigned number, const char *what, voi
     uint8_t *host = malloc(MOST_BYTES * (size_t)tm_size);
     size_t send_off = 0, recv_off = 0;
 
-    for (unsigned i = 0; i < number; i++) { /* places behind one another, wrapping to the start when the buffer is full */
+    for (unsigned i = 0; i < number;
+         i++) { /* places behind one another, wrapping to the start when the buffer is full */
         steps[i].seed = seed++;
         steps[i].send_off = send_off;
         steps[i].recv_off = recv_off;
@@ -59,8 +61,8 @@ static void run_steps(struct step *steps, unsigned number, const char *what, voi
     }
     tm_set(recv_buf.base, TM_POISON, recv_off < recv_buf.bytes ? recv_off + 1 : recv_buf.bytes);
     for (unsigned i = 0; i < number; i++) {
-        tm_at("%s: enqueue %u of %u, count %zu, variant %d, comm_sms %d", what, i, number, steps[i].count, steps[i].variant,
-              steps[i].blocks);
+        tm_at("%s: enqueue %u of %u, count %zu, variant %d, comm_sms %d", what, i, number, steps[i].count,
+              steps[i].variant, steps[i].blocks);
         if (skew != NULL) {
             skew(i);
         }
@@ -81,7 +83,8 @@ static void run_steps(struct step *steps, unsigned number, const char *what, voi
     free(host);
 }
 
-/* The same buffers every time: call n+1 overwrites the input right after call n in stream order and takes the result away. */
+/* The same buffers every time: call n+1 overwrites the input right after call n in stream order and takes the
+ * result away. */
 static void back_to_back(unsigned calls)
 {
     enum { COUNT = 96 };
@@ -116,7 +119,8 @@ static void back_to_back(unsigned calls)
     free(outputs);
 }
 
-/* LL, direct, staged, partitioned and a barrier now and then, in all orders of three, with grids 1, 4, 16 alternating. */
+/* LL, direct, staged, partitioned and a barrier now and then, in all orders of three, with grids 1, 4, 16
+ * alternating. */
 static void all_orders(void)
 {
     static const int variants[] = {cclVariantLL, cclVariantDirect, cclVariantStaged, cclVariantPartitioned};
@@ -195,7 +199,8 @@ static void two_streams_one_comm(void)
     tm_put(send_buf.base, host, COUNT);
     tm_set(recv_buf.base, TM_POISON, 2 * (size_t)COUNT * (size_t)tm_size);
     TM_MUST(cclAllGather(send_buf.base, place[0], COUNT, cclUint8, comm, stream));
-    for (int hop = 1; hop <= HOPS; hop++) { /* my part of the last result is the input of the next, on the other stream */
+    for (int hop = 1; hop <= HOPS;
+         hop++) { /* my part of the last result is the input of the next, on the other stream */
         TM_MUST(cclAllGather(place[(hop + 1) % 2] + (size_t)tm_rank * COUNT, place[hop % 2], COUNT, cclUint8, comm,
                              hop % 2 != 0 ? other : stream));
     }
@@ -210,7 +215,8 @@ static void two_streams_one_comm(void)
     free(host);
 }
 
-/* A's result is B's input and the other way round, on two streams tied by events; the copies between them shift the data by one rank. */
+/* A's result is B's input and the other way round, on two streams tied by events; the copies between them shift
+ * the data by one rank. */
 static void two_comms_two_streams(void)
 {
     enum { COUNT = 777, ROUNDS = 20 };
@@ -254,7 +260,8 @@ static void two_comms_two_streams(void)
     free(host);
 }
 
-/* Rank `lazy` enqueues and then waits for the others in MPI, which they reach only when their own calls are complete. */
+/* Rank `lazy` enqueues and then waits for the others in MPI, which they reach only when their own calls are
+ * complete. */
 static void progress_without_sync(int lazy)
 {
     enum { CALLS = 5 };
@@ -286,7 +293,8 @@ static void progress_without_sync(int lazy)
     free(host);
 }
 
-/* Nobody leaves the barrier before the last one has come: the time between a late rank's entry and my exit is not negative. */
+/* Nobody leaves the barrier before the last one has come: the time between a late rank's entry and my exit is not
+ * negative. */
 static void barriers(void)
 {
     for (int late = 0; late < tm_size && late < 3; late++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that registered memory is right at every moment: before, while and after peers map it, at any offset, with ranks of different
- * kinds, after the range was deregistered and its address given out again, and that cycles leak no descriptors. */
+ * Proves that registered memory is right at every moment: before, while and after peers map it, at any offset,
+ * with ranks of different kinds, after the range was deregistered and its address given out again, and that cycles
+ * leak no descriptors. */
 /* CTEST: ranks 1 2 3 8; labels mpi host quick; timeout 60; args small */
 /* CTEST: ranks 2 5 7; labels mpi host; timeout 60; args full */
 #include <dirent.h>
@@ -47,7 +48,8 @@ static int open_descriptors(void)
     return number;
 }
 
-/* Register, gather at once (staged for some peers, direct for others, changing), gather when mapped (direct forced), deregister. */
+/* Register, gather at once (staged for some peers, direct for others, changing), gather when mapped (direct
+ * forced), deregister. */
 static void cycles(unsigned number)
 {
     void *send = NULL, *recv = NULL;
@@ -61,22 +63,26 @@ static void cycles(unsigned number)
         struct tm_gather g;
 
         tm_at("cycle %u of %u", i, number);
-        TM_MUST(cclDeviceMalloc(&recv, range_bytes)); /* likely at the address of the last cycle: old mappings of it must be gone */
+        TM_MUST(cclDeviceMalloc(
+            &recv, range_bytes)); /* likely at the address of the last cycle: old mappings of it must be gone */
         TM_MUST(cclCommRegister(comm, recv, range_bytes, &handle));
         TEST_CHECK(handle != NULL);
         for (int k = 0; k < 3; k++) {
-            g = gather_of((uint8_t *)send + TM_GUARD, (uint8_t *)recv + TM_GUARD + skew, COUNT, cclVariantAuto, "while peers map");
+            g = gather_of((uint8_t *)send + TM_GUARD, (uint8_t *)recv + TM_GUARD + skew, COUNT, cclVariantAuto,
+                          "while peers map");
             tm_gather(&g);
         }
         if (i % 4 == 0) {
             tm_wait_mapped(comm, recv);
             MPI_Barrier(MPI_COMM_WORLD);
-            g = gather_of((uint8_t *)send + TM_GUARD, (uint8_t *)recv + TM_GUARD + skew, COUNT, cclVariantDirect, "when mapped");
+            g = gather_of((uint8_t *)send + TM_GUARD, (uint8_t *)recv + TM_GUARD + skew, COUNT, cclVariantDirect,
+                          "when mapped");
             tm_gather(&g);
         }
         TM_OK(cclCommDeregister(comm, handle));
         if (i % 2 == 0) { /* not registered any more: staged, still right */
-            g = gather_of((uint8_t *)send + TM_GUARD, (uint8_t *)recv + TM_GUARD, COUNT, cclVariantAuto, "after deregistration");
+            g = gather_of((uint8_t *)send + TM_GUARD, (uint8_t *)recv + TM_GUARD, COUNT, cclVariantAuto,
+                          "after deregistration");
             tm_gather(&g);
         }
         TM_OK(cclDeviceFree(recv));
@@ -92,7 +98,8 @@ static void cycles(unsigned number)
     }
 }
 
-/* One range in the middle of an allocation: pointers all over it, and what PointerInfo says in it, beside it and at its edges. */
+/* One range in the middle of an allocation: pointers all over it, and what PointerInfo says in it, beside it and
+ * at its edges. */
 static void offsets(unsigned places)
 {
     void *memory = NULL, *handle = NULL;
@@ -156,8 +163,9 @@ static void different_kinds(unsigned calls)
         tm_buf_create(&buf[k], comm, (enum tm_kind)k, range_bytes);
     }
     for (unsigned i = 0; i < calls; i++) {
-        struct tm_gather g = gather_of(send + TM_GUARD, buf[(i + (unsigned)tm_rank * (1 + i / 4)) % TM_NUM_KINDS].base + TM_GUARD,
-                                       i % 5 == 4 ? 16 : COUNT, i % 3 == 2 ? cclVariantPartitioned : cclVariantAuto, "different kinds");
+        struct tm_gather g = gather_of(
+            send + TM_GUARD, buf[(i + (unsigned)tm_rank * (1 + i / 4)) % TM_NUM_KINDS].base + TM_GUARD,
+            i % 5 == 4 ? 16 : COUNT, i % 3 == 2 ? cclVariantPartitioned : cclVariantAuto, "different kinds");
 
         tm_gather(&g);
     }
@@ -171,7 +179,8 @@ static void different_kinds(unsigned calls)
     TM_OK(cclDeviceFree(send));
 }
 
-/* Many ranges at once, the same range twice, wrong handles, memory that may not be shareable, a communicator with live handles. */
+/* Many ranges at once, the same range twice, wrong handles, memory that may not be shareable, a communicator with
+ * live handles. */
 static void handles_and_errors(unsigned ranges)
 {
     cclComm_t second = tm_comm_create(MPI_COMM_WORLD, NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that split makes exactly the communicators asked for (halves, strides, reversed, singletons, no colour, ties, split of split, duplicates), that
- * all-gathers on parent and child run side by side, through the parent's heap too, and that either may be destroyed first. */
+ * Proves that split makes exactly the communicators asked for (halves, strides, reversed, singletons, no colour,
+ * ties, split of split, duplicates), that all-gathers on parent and child run side by side, through the parent's
+ * heap too, and that either may be destroyed first. */
 /* CTEST: ranks 1 2 3 4 5 7 8; labels mpi host quick; timeout 60 */
 #include <string.h>
 
@@ -130,23 +131,53 @@ static void side_by_side(cclComm_t parent, const struct members *pm, cclComm_t c
     }
 }
 
-static int zero(int r) { (void)r; return 0; }
-static int identity(int r) { return r; }
-static int reversed(int r) { return -r; }
-static int half(int r) { return r < tm_size / 2 ? 0 : 7; }
-static int stride(int r) { return r % 3; }
-static int single(int r) { return 1000 + r; }
-static int odd_out(int r) { return r % 2 == 0 ? 5 : CCL_SPLIT_NOCOLOR; }
-static int nobody(int r) { (void)r; return CCL_SPLIT_NOCOLOR; }
-static int shuffled(int r) { return r * 5 % 8 - 3; }
+static int zero(int r)
+{
+    (void)r;
+    return 0;
+}
+static int identity(int r)
+{
+    return r;
+}
+static int reversed(int r)
+{
+    return -r;
+}
+static int half(int r)
+{
+    return r < tm_size / 2 ? 0 : 7;
+}
+static int stride(int r)
+{
+    return r % 3;
+}
+static int single(int r)
+{
+    return 1000 + r;
+}
+static int odd_out(int r)
+{
+    return r % 2 == 0 ? 5 : CCL_SPLIT_NOCOLOR;
+}
+static int nobody(int r)
+{
+    (void)r;
+    return CCL_SPLIT_NOCOLOR;
+}
+static int shuffled(int r)
+{
+    return r * 5 % 8 - 3;
+}
 
 static const struct {
     const char *name;
     int (*color)(int);
     int (*key)(int);
 } cases[] = {
-    {"duplicate, equal keys", zero, zero}, {"halves", half, identity},    {"strides", stride, reversed},
-    {"reversed", zero, reversed},          {"singletons", single, zero}, {"no colour for odd ranks", odd_out, shuffled},
+    {"duplicate, equal keys", zero, zero}, {"halves", half, identity},
+    {"strides", stride, reversed},         {"reversed", zero, reversed},
+    {"singletons", single, zero},          {"no colour for odd ranks", odd_out, shuffled},
     {"shuffled", zero, shuffled},          {"no colour at all", nobody, zero},
 };
 
