@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ports of the monitor: attach, detach, send. Attach exchanges what is needed to reach and to authenticate each other, then watches the
- * peers' processes, then agrees: after that agreement every watched process number is known to have belonged to the peer
- * (it took part later than the watch began), and every connection that serves as a watch stands. */
+ * Ports of the monitor: attach, detach, send. Attach exchanges what is needed to reach and to authenticate each other,
+ * then watches the peers' processes, then agrees: after that agreement every watched process number is known to have
+ * belonged to the peer (it took part later than the watch began), and every connection that serves as a watch stands.
+ */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +64,8 @@ static cclResult_t watch_peer(struct ccl_mon_peer *peer, pid_t pid)
     return cclSuccess;
 }
 
-static cclResult_t watch_peers(struct ccl_monitor_port *port, const struct ccl_bootstrap *boot, const struct ccl_mon_card *cards)
+static cclResult_t watch_peers(struct ccl_monitor_port *port, const struct ccl_bootstrap *boot,
+                               const struct ccl_mon_card *cards)
 {
     cclResult_t rc = cclSuccess;
     pthread_mutex_lock(&ccl_mon_lock);
@@ -87,7 +89,8 @@ cclResult_t ccl_monitor_attach(struct ccl_bootstrap *boot, const struct ccl_moni
     int rank = ccl_bootstrap_rank(boot);
     struct ccl_monitor_port *port = NULL;
     struct ccl_mon_card *cards = calloc(size, sizeof(*cards));
-    /* Without memory for the exchange this rank cannot enter it; the peers see it leave when the caller gives boot up. */
+    /* Without memory for the exchange this rank cannot enter it; the peers see it leave when the caller gives boot up.
+     */
     CCL_CHECK(cards != NULL, cclSystemError, CCL_BOOT, "out of memory for the names of %zu monitors", size);
 
     cclResult_t mine = port_create(boot, callbacks, ctx, &port);
@@ -204,14 +207,17 @@ static cclResult_t send_item(struct ccl_mon_peer *peer, struct ccl_mon_item *ite
 
 cclResult_t ccl_monitor_send(struct ccl_monitor_port *port, int peer, const void *msg, size_t bytes, int fd)
 {
-    CCL_CHECK(peer >= 0 && peer < port->size, cclInvalidArgument, CCL_BOOT, "monitor message to rank %d of %d", peer, port->size);
-    CCL_CHECK(bytes <= CCL_MONITOR_MSG_BYTES, cclInvalidArgument, CCL_BOOT, "monitor message of %zu bytes, at most %d", bytes,
-              CCL_MONITOR_MSG_BYTES);
-    CCL_CHECK(!ccl_mon_is_inherited(port->mon), cclInvalidUsage, CCL_BOOT, "monitor message to rank %d from a forked child", peer);
+    CCL_CHECK(peer >= 0 && peer < port->size, cclInvalidArgument, CCL_BOOT, "monitor message to rank %d of %d", peer,
+              port->size);
+    CCL_CHECK(bytes <= CCL_MONITOR_MSG_BYTES, cclInvalidArgument, CCL_BOOT, "monitor message of %zu bytes, at most %d",
+              bytes, CCL_MONITOR_MSG_BYTES);
+    CCL_CHECK(!ccl_mon_is_inherited(port->mon), cclInvalidUsage, CCL_BOOT,
+              "monitor message to rank %d from a forked child", peer);
     int copy = -1;
     if (fd >= 0) {
         copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-        CCL_CHECK(copy >= 0, cclSystemError, CCL_BOOT, "copy of descriptor %d for rank %d: %s", fd, peer, strerror(errno));
+        CCL_CHECK(copy >= 0, cclSystemError, CCL_BOOT, "copy of descriptor %d for rank %d: %s", fd, peer,
+                  strerror(errno));
     }
     struct ccl_mon_item *item = ccl_mon_item_create(peer, msg, bytes, copy);
     if (item == NULL) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Incoming side of the monitor. One abstract listener a process; whoever connects must run as the same user and say in the first
- * packet which port it wants, that port's token and its own rank. Anything else is logged and closed and costs the others nothing. */
+ * Incoming side of the monitor. One abstract listener a process; whoever connects must run as the same user and say in
+ * the first packet which port it wants, that port's token and its own rank. Anything else is logged and closed and
+ * costs the others nothing. */
 #include <errno.h>
 #include <string.h>
 #include <stdlib.h>
@@ -49,11 +50,13 @@ static bool token_equal(const uint8_t *a, const uint8_t *b)
 }
 
 /* The peer that the first packet belongs to; NULL: nobody, logged. */
-static struct ccl_mon_peer *find_sender(struct ccl_monitor *mon, int fd, const struct ccl_mon_hello *hello, ssize_t bytes)
+static struct ccl_mon_peer *find_sender(struct ccl_monitor *mon, int fd, const struct ccl_mon_hello *hello,
+                                        ssize_t bytes)
 {
     unsigned long long id = hello->port_id;
     if (bytes != (ssize_t)sizeof(*hello) || hello->magic != CCL_MON_HELLO_MAGIC) {
-        CCL_LOG(CCL_LOG_WARN, CCL_BOOT, "monitor dropped a connection whose first packet has %zd bytes and is no hello", bytes);
+        CCL_LOG(CCL_LOG_WARN, CCL_BOOT, "monitor dropped a connection whose first packet has %zd bytes and is no hello",
+                bytes);
         return NULL;
     }
     struct ccl_monitor_port *port = ccl_mon_port_find(mon, hello->port_id);
@@ -63,18 +66,21 @@ static struct ccl_mon_peer *find_sender(struct ccl_monitor *mon, int fd, const s
         return NULL;
     }
     if (!token_equal(hello->token, port->token)) {
-        CCL_LOG(CCL_LOG_WARN, CCL_BOOT, "monitor dropped a connection to port %llu: rank %u, wrong token", id, hello->rank);
+        CCL_LOG(CCL_LOG_WARN, CCL_BOOT, "monitor dropped a connection to port %llu: rank %u, wrong token", id,
+                hello->rank);
         return NULL;
     }
     if (hello->rank >= (uint32_t)port->size || port->peers[hello->rank].accepted) {
-        CCL_LOG(CCL_LOG_WARN, CCL_BOOT, "monitor dropped a connection to port %llu: rank %u of %d is unknown or connected before",
-                id, hello->rank, port->size);
+        CCL_LOG(CCL_LOG_WARN, CCL_BOOT,
+                "monitor dropped a connection to port %llu: rank %u of %d is unknown or connected before", id,
+                hello->rank, port->size);
         return NULL;
     }
     return &port->peers[hello->rank];
 }
 
-/* Read the first packet. False: it has not come yet; else fd belongs to its peer now or is closed. watched: epoll knows it. */
+/* Read the first packet. False: it has not come yet; else fd belongs to its peer now or is closed. watched: epoll knows
+ * it. */
 static bool take_hello(struct ccl_monitor *mon, int fd, bool watched)
 {
     struct ccl_mon_hello hello = {0};
@@ -197,7 +203,8 @@ static int take_fd(struct msghdr *mh)
 {
     int fd = -1;
     struct cmsghdr *c = CMSG_FIRSTHDR(mh);
-    if (c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int))) {
+    if (c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+        c->cmsg_len == CMSG_LEN(sizeof(int))) {
         memcpy(&fd, CMSG_DATA(c), sizeof(fd));
     }
     return fd;
@@ -213,7 +220,8 @@ static bool read_packet(struct ccl_mon_peer *peer)
         char bytes[CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec iov[2] = {{&head, sizeof(head)}, {msg, sizeof(msg)}};
-    struct msghdr mh = {.msg_iov = iov, .msg_iovlen = 2, .msg_control = control.bytes, .msg_controllen = CMSG_LEN(sizeof(int))};
+    struct msghdr mh = {
+        .msg_iov = iov, .msg_iovlen = 2, .msg_control = control.bytes, .msg_controllen = CMSG_LEN(sizeof(int))};
     ssize_t n = recvmsg(peer->in_fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0 && errno == EINTR) {
         return true;
@@ -228,8 +236,8 @@ static bool read_packet(struct ccl_mon_peer *peer)
     int fd = take_fd(&mh);
     if (n < (ssize_t)sizeof(head) || head.magic != CCL_MON_PACKET_MAGIC || head.kind != CCL_MON_MESSAGE ||
         (mh.msg_flags & MSG_TRUNC) != 0 || (size_t)n != sizeof(head) + head.bytes) {
-        CCL_LOG(CCL_LOG_ERROR, CCL_BOOT, "monitor closed the connection of rank %d after a malformed packet of %zd bytes",
-                peer->rank, n);
+        CCL_LOG(CCL_LOG_ERROR, CCL_BOOT,
+                "monitor closed the connection of rank %d after a malformed packet of %zd bytes", peer->rank, n);
         if (fd >= 0) {
             close(fd);
         }
@@ -238,7 +246,8 @@ static bool read_packet(struct ccl_mon_peer *peer)
     }
     if (head.has_fd != 0 && fd < 0) {
         /* Too many open files here. The message counts without it; its receiver sees what is missing. */
-        CCL_LOG(CCL_LOG_ERROR, CCL_BOOT, "monitor lost the descriptor of a message of rank %d: out of descriptors", peer->rank);
+        CCL_LOG(CCL_LOG_ERROR, CCL_BOOT, "monitor lost the descriptor of a message of rank %d: out of descriptors",
+                peer->rank);
     }
     struct ccl_mon_item *item = ccl_mon_item_create(peer->rank, msg, head.bytes, fd);
     if (item == NULL) {

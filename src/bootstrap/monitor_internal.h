@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the monitor share. One lock (ccl_mon_lock) guards every field below; it is never held during a callback or a
- * wait, only across system calls that do not block. Functions named ccl_mon_* are called with it held unless they say otherwise.
+ * What the files of the monitor share. One lock (ccl_mon_lock) guards every field below; it is never held during a
+ * callback or a wait, only across system calls that do not block. Functions named ccl_mon_* are called with it held
+ * unless they say otherwise.
  *
- * Connections carry messages one way, from the rank that connected ("out" there, "in" at the acceptor); the way back carries
- * only the goodbye. All that a port receives, deaths included, goes through its inbox, so a death comes after the last message.
- * Nothing points from epoll to memory: an event carries kind, id and rank and is looked up, since a detach may free anything
- * between epoll_wait and the lock. Ids are never used twice. */
+ * Connections carry messages one way, from the rank that connected ("out" there, "in" at the acceptor); the way back
+ * carries only the goodbye. All that a port receives, deaths included, goes through its inbox, so a death comes after
+ * the last message. Nothing points from epoll to memory: an event carries kind, id and rank and is looked up, since a
+ * detach may free anything between epoll_wait and the lock. Ids are never used twice. */
 #ifndef CCL_BOOTSTRAP_MONITOR_INTERNAL_H
 #define CCL_BOOTSTRAP_MONITOR_INTERNAL_H
 
@@ -20,7 +21,8 @@
 #define CCL_MON_NAME_BYTES 16
 #define CCL_MON_TOKEN_BYTES 16
 #define CCL_MON_TICK_NS 100000000u
-/* Pause after a call that failed for lack of something no event announces (descriptors, kernel memory, room in a backlog). */
+/* Pause after a call that failed for lack of something no event announces (descriptors, kernel memory, room in a
+ * backlog). */
 #define CCL_MON_RETRY_NS 10000000u
 
 /* An event names what it is about: kind in 4 bits, id in 44, rank in 16. */
@@ -128,8 +130,8 @@ extern pthread_cond_t ccl_mon_callback_done;
 
 /* The monitor of this process with one more reference; starts it. Call without the lock. */
 cclResult_t ccl_mon_get(struct ccl_monitor **out);
-/* Give the reference back; the last one stops the thread and joins it (on the thread itself: leaves that to the thread). Call
- * without the lock. In a forked child only memory is freed. */
+/* Give the reference back; the last one stops the thread and joins it (on the thread itself: leaves that to the
+ * thread). Call without the lock. In a forked child only memory is freed. */
 void ccl_mon_put(struct ccl_monitor *mon);
 bool ccl_mon_on_thread(const struct ccl_monitor *mon);
 bool ccl_mon_is_inherited(const struct ccl_monitor *mon);
@@ -151,7 +153,8 @@ void ccl_mon_process_died(struct ccl_monitor *mon, uint64_t id);
 
 /* --- monitor_queue.c: items, inboxes, deaths --- */
 
-struct ccl_mon_item *ccl_mon_item_create(int peer, const void *msg, size_t bytes, int fd); /* fd is taken; no lock needed */
+struct ccl_mon_item *ccl_mon_item_create(int peer, const void *msg, size_t bytes,
+                                         int fd); /* fd is taken; no lock needed */
 void ccl_mon_item_destroy(struct ccl_mon_item *item);
 void ccl_mon_queue_push(struct ccl_mon_queue *queue, struct ccl_mon_item *item);
 struct ccl_mon_item *ccl_mon_queue_pop(struct ccl_mon_queue *queue);
@@ -204,7 +207,8 @@ cclResult_t ccl_mon_out_open(struct ccl_mon_peer *peer);
 void ccl_mon_out_flush(struct ccl_mon_peer *peer);
 void ccl_mon_out_ready(struct ccl_mon_peer *peer, uint32_t events);
 void ccl_mon_out_close(struct ccl_mon_peer *peer);
-/* The connection has ended, cannot be written or cannot be made: no more messages, and a death where it is the watch. */
+/* The connection has ended, cannot be written or cannot be made: no more messages, and a death where it is the watch.
+ */
 void ccl_mon_out_lost(struct ccl_mon_peer *peer);
 /* After a pause: connect and write where it failed for lack of resources. */
 void ccl_mon_out_retry(struct ccl_monitor_port *port);

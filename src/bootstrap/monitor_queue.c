@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * Queues of the monitor: messages on their way out, the inbox of a port, the list of ports that have something to deliver, and the
- * one place from where callbacks run. Ports take turns, one callback each, so a flood to one does not starve the others. */
+ * Queues of the monitor: messages on their way out, the inbox of a port, the list of ports that have something to
+ * deliver, and the one place from where callbacks run. Ports take turns, one callback each, so a flood to one does not
+ * starve the others. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bootstrap/monitor_internal.h"
 
-/* More packets than a socket buffer holds: what a dead process left behind is taken in one go, yet a copy of its socket that
- * lives on in a child cannot keep us here. */
+/* More packets than a socket buffer holds: what a dead process left behind is taken in one go, yet a copy of its socket
+ * that lives on in a child cannot keep us here. */
 #define LAST_PACKETS 4096
 
 struct ccl_mon_item *ccl_mon_item_create(int peer, const void *msg, size_t bytes, int fd)
@@ -167,8 +168,8 @@ bool ccl_mon_deliver_one(struct ccl_monitor *mon)
     return true;
 }
 
-/* Put the death behind the last message of that peer and both before everything else: a death must not wait for the messages of
- * others, towards which it has no order. */
+/* Put the death behind the last message of that peer and both before everything else: a death must not wait for the
+ * messages of others, towards which it has no order. */
 static void push_death(struct ccl_monitor_port *port, struct ccl_mon_peer *peer)
 {
     struct ccl_mon_queue all = port->inbox, others = {0};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Outgoing side of the monitor: one connection to each peer of another process, opened by the first message (or in attach, when its
- * end is how we notice the peer's death). Writes never block; what the socket does not take waits in the peer's queue. */
+ * Outgoing side of the monitor: one connection to each peer of another process, opened by the first message (or in
+ * attach, when its end is how we notice the peer's death). Writes never block; what the socket does not take waits in
+ * the peer's queue. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -107,8 +108,8 @@ cclResult_t ccl_mon_out_open(struct ccl_mon_peer *peer)
 
 static ssize_t send_item(int fd, struct ccl_mon_item *item)
 {
-    struct ccl_mon_packet head = {.magic = CCL_MON_PACKET_MAGIC, .kind = CCL_MON_MESSAGE, .bytes = item->bytes,
-                                  .has_fd = item->fd >= 0};
+    struct ccl_mon_packet head = {
+        .magic = CCL_MON_PACKET_MAGIC, .kind = CCL_MON_MESSAGE, .bytes = item->bytes, .has_fd = item->fd >= 0};
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int))];
@@ -131,8 +132,8 @@ static ssize_t send_item(int fd, struct ccl_mon_item *item)
 static void arm(struct ccl_mon_peer *peer, bool on)
 {
     if (peer->out_armed != on) {
-        ccl_mon_rewatch(peer->port->mon, peer->out_fd, OUT_EVENTS | (on ? (uint32_t)EPOLLOUT : 0), CCL_MON_OUT, peer->port->id,
-                        peer->rank);
+        ccl_mon_rewatch(peer->port->mon, peer->out_fd, OUT_EVENTS | (on ? (uint32_t)EPOLLOUT : 0), CCL_MON_OUT,
+                        peer->port->id, peer->rank);
         peer->out_armed = on;
     }
 }
@@ -146,7 +147,8 @@ void ccl_mon_out_flush(struct ccl_mon_peer *peer)
             arm(peer, true);
             return;
         } else if (errno == ENOMEM || errno == ENOBUFS || errno == ETOOMANYREFS) {
-            /* No event tells when there is room again (ETOOMANYREFS: too many descriptors of this user are under way). */
+            /* No event tells when there is room again (ETOOMANYREFS: too many descriptors of this user are under way).
+             */
             arm(peer, false);
             ccl_mon_retry_later(peer->port->mon);
             return;

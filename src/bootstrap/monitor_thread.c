@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The monitor thread: start and stop with the first and last port, the epoll loop, timers, watched processes, and fork. The thread
- * takes no signals. In a forked child the handler closes what was inherited and forgets it, so that a peer still sees the end of
- * the parent's connections when the parent dies, and the child can build communicators of its own. */
+ * The monitor thread: start and stop with the first and last port, the epoll loop, timers, watched processes, and fork.
+ * The thread takes no signals. In a forked child the handler closes what was inherited and forgets it, so that a peer
+ * still sees the end of the parent's connections when the parent dies, and the child can build communicators of its
+ * own. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -78,8 +79,8 @@ static void handle_event(struct ccl_monitor *mon, uint64_t key, uint32_t events)
         ccl_mon_accept(mon);
         break;
     case CCL_MON_IN:
-        /* Not read, the event comes again; that does not spin, since there is an inbox to work off. Before the port is active
-         * it would, but then peers have little to say. */
+        /* Not read, the event comes again; that does not spin, since there is an inbox to work off. Before the port is
+         * active it would, but then peers have little to say. */
         if (port != NULL && (port->inbox.count < INBOX_LIMIT || !port->active)) {
             ccl_mon_in_read(&port->peers[rank], PACKETS_A_ROUND);
         }

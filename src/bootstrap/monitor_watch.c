@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the monitor's epoll looks at, and the peers' processes: one pidfd for each, shared by all communicators with that peer. */
+ * What the monitor's epoll looks at, and the peers' processes: one pidfd for each, shared by all communicators with
+ * that peer. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 
 static uint64_t make_key(enum ccl_mon_kind kind, uint64_t id, int rank)
 {
-    return (uint64_t)kind << (CCL_MON_KEY_ID_BITS + CCL_MON_KEY_RANK_BITS) | id << CCL_MON_KEY_RANK_BITS | (uint64_t)rank;
+    return (uint64_t)kind << (CCL_MON_KEY_ID_BITS + CCL_MON_KEY_RANK_BITS) | id << CCL_MON_KEY_RANK_BITS |
+           (uint64_t)rank;
 }
 
 bool ccl_mon_watch(struct ccl_monitor *mon, int fd, uint32_t events, enum ccl_mon_kind kind, uint64_t id, int rank)
@@ -38,8 +40,8 @@ void ccl_mon_close(struct ccl_monitor *mon, int *fd)
     if (*fd < 0) {
         return;
     }
-    /* Closing alone leaves the registration behind while a child that was just forked holds a copy; but from inside a child it
-     * would take the registration from the parent, whose epoll it shares. */
+    /* Closing alone leaves the registration behind while a child that was just forked holds a copy; but from inside a
+     * child it would take the registration from the parent, whose epoll it shares. */
     if (!ccl_mon_is_inherited(mon)) {
         epoll_ctl(mon->epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
     }

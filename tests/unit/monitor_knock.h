@@ -30,8 +30,8 @@ static inline bool is_closed(int fd, int limit_s)
 static inline bool gets_goodbye(int fd, int flags)
 {
     struct ccl_mon_packet packet = {0};
-    return recv(fd, &packet, sizeof(packet), flags) == (ssize_t)sizeof(packet) && packet.magic == CCL_MON_PACKET_MAGIC &&
-           packet.kind == CCL_MON_GOODBYE;
+    return recv(fd, &packet, sizeof(packet), flags) == (ssize_t)sizeof(packet) &&
+           packet.magic == CCL_MON_PACKET_MAGIC && packet.kind == CCL_MON_GOODBYE;
 }
 
 #endif

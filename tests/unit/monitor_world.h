@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ranks for the monitor's tests, as processes or as threads of one process, and a recorder of what their callbacks get. The test's
- * own process stays without threads, so it can fork under every sanitizer. */
+ * Ranks for the monitor's tests, as processes or as threads of one process, and a recorder of what their callbacks get.
+ * The test's own process stays without threads, so it can fork under every sanitizer. */
 #ifndef CCL_TEST_MONITOR_WORLD_H
 #define CCL_TEST_MONITOR_WORLD_H
 
@@ -100,7 +100,8 @@ static inline void box_message(void *ctx, int peer, const void *msg, size_t byte
         atomic_fetch_add(&box->wrong, 1);
     }
     if (fd >= 0) {
-        if ((fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0 || pread(fd, &in_file, sizeof(in_file), 0) != sizeof(in_file) || in_file != note.seq) {
+        if ((fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0 || pread(fd, &in_file, sizeof(in_file), 0) != sizeof(in_file) ||
+            in_file != note.seq) {
             atomic_fetch_add(&box->wrong, 1);
         }
         close(fd);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that monitor messages and their descriptors arrive complete and in order between processes and threads, that floods both ways
- * do not block, that every death is reported once, after the last message and quickly, and that cycles do not grow. */
+ * Proves that monitor messages and their descriptors arrive complete and in order between processes and threads, that
+ * floods both ways do not block, that every death is reported once, after the last message and quickly, and that cycles
+ * do not grow. */
 #include <malloc.h>
 
 #include "monitor_world.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that a detach in a flood, beside a running callback or inside one is safe, that no callback comes after it, and that a peer
- * which watches its connection gets a goodbye in every state that connection can be in. */
+ * Proves that a detach in a flood, beside a running callback or inside one is safe, that no callback comes after it,
+ * and that a peer which watches its connection gets a goodbye in every state that connection can be in. */
 #include <sys/epoll.h>
 #include <time.h>
 
@@ -140,7 +140,8 @@ static uint64_t cpu_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* A child that holds copies of all descriptors (made without fork handlers) must not keep closed connections in our epoll. */
+/* A child that holds copies of all descriptors (made without fork handlers) must not keep closed connections in our
+ * epoll. */
 static void copies(struct world *w)
 {
     struct box box = {0};

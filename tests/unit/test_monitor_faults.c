@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that the monitor stands what goes wrong around it: strangers on its socket, no descriptors left or too many under way,
- * forks of its process. */
+ * Proves that the monitor stands what goes wrong around it: strangers on its socket, no descriptors left or too many
+ * under way, forks of its process. */
 #include <sys/resource.h>
 
 #include "monitor_knock.h"
@@ -85,7 +85,7 @@ static void strangers(struct world *w)
     TEST_EQ(atomic_load(&box.fds[1 - w->rank]), NOTES);
     TEST_EQ(ccl_bootstrap_barrier(w->boot), cclSuccess);
     if (w->rank == 1) {
-        TEST_CHECK(is_closed(silent[0], 1)); /* too many: the oldest goes at once */
+        TEST_CHECK(is_closed(silent[0], 1));           /* too many: the oldest goes at once */
         TEST_CHECK(is_closed(silent[SILENT - 1], 10)); /* the others after 5 s */
         int closed = 0;
         for (int i = 0; i < SILENT; i++) {
@@ -197,6 +197,48 @@ static void too_many_under_way(struct world *w)
     box_close(&box);
 }
 
+static int inbox_count(struct box *box)
+{
+    pthread_mutex_lock(&ccl_mon_lock);
+    int n = box->port->inbox.count;
+    pthread_mutex_unlock(&ccl_mon_lock);
+    return n;
+}
+
+/* What slow callbacks cannot keep up with waits at the sender, not here. */
+static void slow_receiver(struct world *w)
+{
+    enum { NOTES = 5000, LIMIT = 1024, ONE_READ = 16 };
+    struct box box = {0};
+    atomic_store(&box.sleep_us, w->rank == 0 ? 5000 : 0);
+    box_open(&box, w);
+    if (w->rank == 1) {
+        for (uint32_t seq = 0; seq < NOTES; seq++) {
+            TEST_EQ(send_note(&box, 0, seq, false), cclSuccess);
+        }
+        TEST_CHECK(wait_for(&w->shared->step, 1, TIMEOUT_NS));
+    } else {
+        uint64_t end = ccl_now_ns() + UINT64_C(20000000000);
+        int most = 0;
+        while (inbox_count(&box) < LIMIT && ccl_now_ns() < end) {
+            usleep(1000);
+        }
+        for (int i = 0; i < 300; i++) {
+            int n = inbox_count(&box);
+            most = n > most ? n : most;
+            usleep(1000);
+        }
+        if (most < LIMIT || most > LIMIT + ONE_READ) {
+            TEST_FAIL("most messages in the inbox: got %d, want %d to %d", most, LIMIT, LIMIT + ONE_READ);
+        }
+        atomic_store(&box.sleep_us, 0);
+        TEST_CHECK(wait_for(&box.got[1], NOTES, TIMEOUT_NS));
+        atomic_store(&w->shared->step, 1);
+    }
+    box_close(&box);
+    TEST_EQ(atomic_load(&box.wrong), 0);
+}
+
 /* In a child: the parent's port does nothing, own ones work. */
 static void in_child(struct box *box)
 {
@@ -218,7 +260,8 @@ static void in_child(struct box *box)
     _exit(test_result());
 }
 
-/* Rank 0 forks while messages flow: one child detaches, one lives on when rank 0 is killed. Rank 1 sees the death all the same. */
+/* Rank 0 forks while messages flow: one child detaches, one lives on when rank 0 is killed. Rank 1 sees the death all
+ * the same. */
 static void forks(struct world *w)
 {
     enum { NOTES = 2000 };
@@ -271,6 +314,7 @@ int main(void)
     run_processes("strangers", 2, true, -1, strangers);
     run_processes("no_descriptors", 2, true, -1, no_descriptors);
     run_processes("too_many_under_way", 2, true, -1, too_many_under_way);
+    run_processes("slow_receiver", 2, true, -1, slow_receiver);
     if (!UNDER_TSAN) { /* it refuses threads in the child of a process with threads */
         run_processes("forks", 2, true, 0, forks);
         run_processes("forks", 2, false, 0, forks);
