@@ -81,7 +81,9 @@ CCL_DEVICE_SLOW void ccl_revoke(CCL_ARGS a, uint32_t n)
     ccl_or_relaxed_agent_u64((uint64_t)&priv->op, CCL_OP_STOPPED);
     for (uint32_t d = 1; d < a->n; d++) {
         uint64_t line = ccl_advert_addr(a, ccl_peer_ctl(a, ccl_rotate(a, d)), n, a->rank);
-        ccl_store_relaxed_system_u64(line, CCL_TAGGED(n, CCL_SIG_REVOKED));
+        /* Word 1 keeps the signature, for ccl_drained of a peer: written first, released by word 0. */
+        ccl_store_relaxed_system_u64(line + 8, CCL_TAGGED(n, a->sig));
+        ccl_store_release_system_u64(line, CCL_TAGGED(n, CCL_SIG_REVOKED));
     }
     ccl_fence_revoke_system(a);
 }
@@ -98,7 +100,14 @@ CCL_DEVICE_SLOW uint32_t ccl_drained(CCL_ARGS a, uint32_t n, uint32_t block, uin
     if (ccl_load_relaxed_system_u64((uint64_t)&page->dead[src / 64]) >> (src % 64) & 1) {
         return waited_ns > CCL_DEAD_GRACE_NS;
     }
-    return CCL_TAG(ccl_load_acquire_system_u64(ccl_advert_addr(a, me, n, src))) != n;
+    /* Absent: it will see the revocation. Another signature: it compares with ours before its first store and leaves; its grid may not even have a
+     * block of this index that could send LEFT. */
+    uint64_t line = ccl_advert_addr(a, me, n, src);
+    w = ccl_load_acquire_system_u64(line);
+    if (CCL_TAG(w) == n && CCL_VALUE(w) == CCL_SIG_REVOKED) {
+        w = ccl_load_relaxed_system_u64(line + 8);
+    }
+    return CCL_TAG(w) != n || CCL_VALUE(w) != a->sig;
 }
 
 /* All of it. advert_out: this rank's adverts of n are at the peers. may_write: peers may store into user memory of this rank directly.

@@ -93,7 +93,7 @@ static int64_t default_ll_max(bool is_host, bool crowded)
     if (!is_host) {
         return 64 << 10;
     }
-    return crowded ? 32 << 10 : 4 << 10;
+    return crowded ? 4 << 10 : 256;
 }
 
 static cclResult_t agree(cclComm_t comm, const struct hello *all)
