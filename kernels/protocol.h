@@ -7,6 +7,12 @@
 
 #include "kernel.h"
 
+/* Tests narrow the tag (CCL_TAG_BITS), so that it wraps in seconds. All numbers a kernel handles are reduced; op itself counts on. */
+#if defined(CCL_TAG_BITS)
+#define CCL_TAG_MASK ((1u << CCL_TAG_BITS) - 1)
+#else
+#define CCL_TAG_MASK 0xffffffffu
+#endif
 #define CCL_TAGGED(n, value) ((uint64_t)(n) << 32 | (uint32_t)(value))
 #define CCL_TAG(word) ((uint32_t)((word) >> 32))
 #define CCL_VALUE(word) ((uint32_t)(word))
@@ -184,7 +190,7 @@ CCL_DEVICE uint64_t ccl_enter(CCL_ARGS a)
             ccl_add_relaxed_agent_u64(op_addr, (1ull << 32) - grid);
         }
     }
-    return old;
+    return old & ((uint64_t)CCL_TAG_MASK << 32 | 0xffffffffu);
 }
 
 /* ---- adverts ---- */
@@ -249,9 +255,12 @@ CCL_DEVICE void ccl_scrub(CCL_ARGS a, uint32_t n, int ll, uint32_t used_rows)
     uint64_t me = ccl_peer_ctl(a, a->rank);
     if (!ll) {
 #if defined(CCL_ON_HOST)
-        /* One tag word a source and parity: the data behind it never count as tags. Tag n-2 and not n, because tag n there means
-         * "the peer runs LL in operation n" to whoever waits for its advert. */
-        ccl_store_relaxed_system_u64(ccl_ll_addr(a, me, n, (n >> 1) % a->n) + 56, CCL_TAGGED(n - 2, 0));
+        /* One tag word a source and parity: the data behind it never count as tags. Tag n-2 and not n, because tag n there means "the
+         * peer runs LL in operation n" to whoever waits for its advert; and if the peer does, its word must stay. */
+        uint64_t line = ccl_ll_addr(a, me, n, (n >> 1) % a->n) + 56, w = ccl_load_relaxed_system_u64(line);
+        if (CCL_TAG(w) != n) {
+            ccl_replace_relaxed_system_u64(line, w, CCL_TAGGED((n - 2) & CCL_TAG_MASK, 0));
+        }
 #else
         uint64_t lines = (uint64_t)a->n * (CCL_LL_SRC_BYTES / 64);
         uint64_t line = ccl_ll_addr(a, me, n, 0) + (n >> 1) % lines * 64;

@@ -230,6 +230,12 @@ CCL_DEVICE void ccl_store_release_system_u64(uint64_t addr, uint64_t v)
     __atomic_store_n((uint64_t *)addr, v, __ATOMIC_RELEASE);
 }
 
+/* Store v if the word still holds old. */
+CCL_DEVICE void ccl_replace_relaxed_system_u64(uint64_t addr, uint64_t old, uint64_t v)
+{
+    __atomic_compare_exchange_n((uint64_t *)addr, &old, v, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
 CCL_DEVICE uint64_t ccl_load_relaxed_agent_u64(uint64_t addr)
 {
     return __atomic_load_n((const uint64_t *)addr, __ATOMIC_RELAXED);

@@ -16,7 +16,11 @@
 
 #define CPU_WORDS 16u
 #define RING_TOTAL_BYTES (32u << 20)
+#if defined(CCL_RING_SLOTS)
+#define RING_SLOTS CCL_RING_SLOTS /* tests */
+#else
 #define RING_SLOTS 2u
+#endif
 #define RING_SLOT_MAX (64u << 10)
 #define RING_SLOT_MIN (4u << 10)
 #define ADVERT_LINE 64u

@@ -76,7 +76,7 @@ static const struct scenario scenarios[] = {
     {"tile",
      V(5000, cclVariantStaged, 2, 64, false),
      V(5000, cclVariantStaged, 2, 256, false),
-     {"50000", NULL, NULL, NULL}},
+     {"5000", NULL, NULL, NULL}},
     {"direct without a window",
      V(5000, cclVariantDirect, CCL_UNSET, CCL_UNSET, true),
      V(5000, cclVariantDirect, CCL_UNSET, CCL_UNSET, false),
