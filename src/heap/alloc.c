@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The offset allocator. Blocks cover the chunk without gaps and hang in an address-ordered list (neighbours in one step) and in
- * two treaps: all blocks by offset, free blocks by (size, offset). A treap keeps its shape by a priority that is a hash of the
- * offset, so it needs no balance bookkeeping and no random numbers; take, release and find cost O(log blocks) on average.
- * release never needs memory, so an undo cannot fail. */
+ * The offset allocator. Blocks cover the chunk without gaps and hang in an address-ordered list (neighbours in one
+ * step) and in two treaps: all blocks by offset, free blocks by (size, offset). A treap keeps its shape by a
+ * priority that is a hash of the offset, so it needs no balance bookkeeping and no random numbers; take, release and
+ * find cost O(log blocks) on average. release never needs memory, so an undo cannot fail. */
 #include "heap/alloc.h"
 
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Chunks of the symmetric heap: growing by one (allocate, export, agree on a window id, map the peers' chunks) and taking an empty
- * one away. Every step that can fail on one rank is followed by an agreement, so all ranks have the chunk or none has. */
+ * Chunks of the symmetric heap: growing by one (allocate, export, agree on a window id, map the peers' chunks) and
+ * taking an empty one away. Every step that can fail on one rank is followed by an agreement, so all ranks have the
+ * chunk or none has. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -92,8 +93,8 @@ static uint32_t common_id(const struct ccl_heap *heap, const struct id_card *car
     return 0;
 }
 
-/* Reserve the same id on all ranks. Between the exchange and the reservation another communicator of the family, driven by another
- * thread, may take the id on one rank; then all begin again elsewhere. */
+/* Reserve the same id on all ranks. Between the exchange and the reservation another communicator of the family,
+ * driven by another thread, may take the id on one rank; then all begin again elsewhere. */
 static cclResult_t agree_id(struct ccl_heap *heap, uint32_t *out)
 {
     struct ccl_family *family = heap->family;
@@ -198,7 +199,8 @@ cclResult_t ccl_chunk_create(struct ccl_heap *heap, size_t bytes, struct ccl_win
     CCL_TRY_GOTO(agree_id(heap, &w->id), fail);
     rc = map_peers(heap, w, &handle);
     if (rc == cclSuccess) {
-        /* Before the agreement, so that a rank that leaves this call may advertise the window to ranks that have not left it. */
+        /* Before the agreement, so that a rank that leaves this call may advertise the window to ranks that have not
+         * left it. */
         pthread_mutex_lock(&family->lock);
         ccl_window_insert(family, w);
         listed = true;
@@ -244,8 +246,9 @@ cclResult_t ccl_chunk_drop(struct ccl_heap *heap, struct ccl_window *w)
     ccl_window_set_state(family, w, CCL_WINDOW_HIDDEN);
     cclResult_t rc = ccl_table_set_chunk(family, w, false);
     pthread_mutex_unlock(&family->lock);
-    /* From here on no rank may use the id or unmap before all have cleared their entries: a rank that gave the id to another window
-     * at once could be stored into through the old mapping. If the agreement fails, the chunk stays hidden until the heap ends. */
+    /* From here on no rank may use the id or unmap before all have cleared their entries: a rank that gave the id to
+     * another window at once could be stored into through the old mapping. If the agreement fails, the chunk stays
+     * hidden until the heap ends. */
     CCL_TRY(ccl_bootstrap_agree(heap->boot, rc));
     CCL_LOG(CCL_LOG_INFO, CCL_HEAP, "heap shrinks by window %u of %zu bytes", w->id, w->bytes);
     pthread_mutex_lock(&family->lock);

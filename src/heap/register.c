@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Registering and deregistering, the owner's side. A registration exports the whole allocation around a buffer once, however many
- * ranges of it are registered, and tells the peers, who map it in their monitor threads; until a peer has answered it stages.
- * The last deregistration asks the peers to unmap. The window id is not given again before all of them have: a peer would
- * write through its old mapping. */
+ * Registering and deregistering, the owner's side. A registration exports the whole allocation around a buffer once,
+ * however many ranges of it are registered, and tells the peers, who map it in their monitor threads; until a peer
+ * has answered it stages. The last deregistration asks the peers to unmap. The window id is not given again before
+ * all of them have: a peer would write through its old mapping. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves by random take and release sequences that the offset allocator does exactly what a byte map with a linear search does:
- * same offsets, same refusals, same neighbours, and a state that passes its own check after each step.
+ * Proves by random take and release sequences that the offset allocator does exactly what a byte map with a linear
+ * search does: same offsets, same refusals, same neighbours, and a state that passes its own check after each step.
  *
  *   fuzz_alloc [seed [milliseconds]]      seed 0: from the clock; default 2500 ms; prints the seed
  *   clang -fsanitize=fuzzer -DCCL_LIBFUZZER ... makes it a libFuzzer target: four input bytes are one step. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that the offset allocator places by best fit then lowest offset, rounds, merges, refuses, and hashes its whole state. */
+ * Proves that the offset allocator places by best fit then lowest offset, rounds, merges, refuses, and hashes its
+ * whole state. */
 /* CTEST: labels quick */
 #include "heap/alloc.h"
 
