@@ -24,7 +24,7 @@ struct chunk_card {
 
 struct id_card {
     uint64_t used[CCL_WINDOWS / 64];
-    uint32_t start; /* where to begin to search; rank 0's counts */
+    uint32_t start;    /* where to begin to search; rank 0's counts */
     uint32_t reserved; /* the id chosen in the round before, 0: it was taken meanwhile */
 };
 
@@ -48,8 +48,8 @@ void ccl_chunk_destroy(const struct ccl_family *family, struct ccl_window *w)
     free(w);
 }
 
-static cclResult_t make_local(struct ccl_heap *heap, size_t chunk_bytes, size_t bytes, struct ccl_window **out, size_t *off,
-                              struct ccl_mem_handle *handle)
+static cclResult_t make_local(struct ccl_heap *heap, size_t chunk_bytes, size_t bytes, struct ccl_window **out,
+                              size_t *off, struct ccl_mem_handle *handle)
 {
     struct ccl_window *w = calloc(1, sizeof(*w));
     cclResult_t rc;
@@ -125,7 +125,8 @@ static cclResult_t agree_id(struct ccl_heap *heap, uint32_t *out)
         reserved = id != 0 && ccl_family_id_reserve(family, id) ? id : 0;
         pthread_mutex_unlock(&family->lock);
         if (id == 0) {
-            return ccl_error_set(cclSystemError, CCL_HEAP, "all %d window ids are in use by some rank", CCL_WINDOWS - 1);
+            return ccl_error_set(cclSystemError, CCL_HEAP, "all %d window ids are in use by some rank",
+                                 CCL_WINDOWS - 1);
         }
     }
     rc = ccl_error_set(cclSystemError, CCL_HEAP, "no window id agreed in %d attempts", ID_ATTEMPTS);
@@ -149,7 +150,8 @@ static cclResult_t import_peers(struct ccl_heap *heap, struct ccl_window *w)
     }
     for (int j = 0; j < heap->n; j++) {
         if (j != heap->rank) {
-            struct ccl_mem_handle handle = {.size_bytes = cards[j].size_bytes, .fd = heap->fds[j], .kind = cards[j].kind};
+            struct ccl_mem_handle handle = {
+                .size_bytes = cards[j].size_bytes, .fd = heap->fds[j], .kind = cards[j].kind};
             void *base;
             memcpy(handle.blob, cards[j].blob, sizeof(handle.blob));
             CCL_TRY(heap->rt->mem_import(&handle, &base));

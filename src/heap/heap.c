@@ -254,8 +254,8 @@ static cclResult_t compare_votes(const struct ccl_heap *heap, cclResult_t code, 
 {
     const struct vote *votes = heap->cards;
     for (int j = 0; j < heap->n; j++) {
-        CCL_CHECK(votes[j].hash == votes[0].hash || votes[j].hash == 0 || votes[0].hash == 0, cclInternalError, CCL_HEAP,
-                  "heap state %llx on rank 0 differs from %llx on rank %d", (unsigned long long)votes[0].hash,
+        CCL_CHECK(votes[j].hash == votes[0].hash || votes[j].hash == 0 || votes[0].hash == 0, cclInternalError,
+                  CCL_HEAP, "heap state %llx on rank 0 differs from %llx on rank %d", (unsigned long long)votes[0].hash,
                   (unsigned long long)votes[j].hash, j);
         CCL_CHECK(votes[j].id == votes[0].id && votes[j].off == votes[0].off, code, CCL_HEAP,
                   "rank 0 %s window %u offset %llu, rank %d window %u offset %llu (window 0: none)", what, votes[0].id,

@@ -56,9 +56,9 @@ void ccl_heap_pointer_info(const struct ccl_heap *heap, const void *ptr, cclPoin
 
 /* What a launch needs to know about a receive buffer. */
 struct ccl_window_hit {
-    uint32_t id;            /* 1..CCL_WINDOWS-1 */
-    uint64_t off;           /* bytes from the window's base to the pointer */
-    const uint64_t *bases;  /* by rank: base as mapped here; only when symmetric, else NULL; valid until the next call on this heap */
+    uint32_t id;           /* 1..CCL_WINDOWS-1 */
+    uint64_t off;          /* bytes from the window's base to the pointer */
+    const uint64_t *bases; /* by rank: base as mapped here; only when symmetric, else NULL; until the next call */
 };
 /* Fast path, no lock: the window that holds all of [ptr, ptr+bytes). False: none. API thread of this communicator
  * only. The first call after a change of the windows takes the lock to see it. */

@@ -110,7 +110,8 @@ void ccl_heap_on_message(struct ccl_heap *heap, int peer, const void *data, size
     bool valid = msg.type == CCL_MSG_LEAVE ||
                  (msg.type >= CCL_MSG_REGISTER && msg.type < CCL_MSG_LEAVE && msg.id > 0 && msg.id < CCL_WINDOWS);
     if (!valid) {
-        CCL_LOG(CCL_LOG_WARN, CCL_HEAP, "dropped a malformed message of %zu bytes from rank %d, window %u", bytes, peer, msg.id);
+        CCL_LOG(CCL_LOG_WARN, CCL_HEAP, "dropped a malformed message of %zu bytes from rank %d, window %u", bytes, peer,
+                msg.id);
     } else if (open) {
         switch ((enum ccl_heap_msg_type)msg.type) {
         case CCL_MSG_REGISTER:

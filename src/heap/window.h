@@ -23,8 +23,8 @@
 
 /* What a peer has made of a registration of mine. */
 enum ccl_peer_state {
-    CCL_PEER_NONE,    /* was not told: gone before, or the message could not be sent */
-    CCL_PEER_SENT,    /* told, no answer yet */
+    CCL_PEER_NONE, /* was not told: gone before, or the message could not be sent */
+    CCL_PEER_SENT, /* told, no answer yet */
     CCL_PEER_MAPPED,
     CCL_PEER_FAILED,  /* could not map it */
     CCL_PEER_CLOSING, /* told to unmap, no answer yet */
@@ -102,7 +102,7 @@ struct ccl_heap {
     int rank, n;
     int device;
     bool is_host;
-    bool left;           /* ccl_heap_leave was called: messages are dropped */
+    bool left; /* ccl_heap_leave was called: messages are dropped */
     size_t chunk_bytes;
     uint64_t serial;     /* unlike that of any other heap of this process */
     uint64_t *ancestors; /* serials */

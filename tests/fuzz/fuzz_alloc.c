@@ -88,10 +88,14 @@ static void step(struct model *m, uint32_t r)
 {
     size_t x = r >> 4, span = m->units * UNIT;
     switch (r & 15) {
-    case 0: case 1: case 2: case 3:
+    case 0:
+    case 1:
+    case 2:
+    case 3:
         step_take(m, 1 + x % (4 * UNIT));
         break;
-    case 4: case 5:
+    case 4:
+    case 5:
         step_take(m, 1 + x % (span / 4));
         break;
     case 6:

@@ -87,7 +87,8 @@ static cclResult_t faulty_import(const struct ccl_mem_handle *handle, void **bas
 {
     if ((int)handle->size_bytes == atomic_load(&fail_import_of) ||
         (atomic_load(&fail_import_once) > 0 && atomic_fetch_sub(&fail_import_once, 1) > 0)) {
-        return ccl_error_set(cclSystemError, CCL_RT, "test: no import of %llu bytes", (unsigned long long)handle->size_bytes);
+        return ccl_error_set(cclSystemError, CCL_RT, "test: no import of %llu bytes",
+                             (unsigned long long)handle->size_bytes);
     }
     return ccl_runtime_host.mem_import(handle, base);
 }

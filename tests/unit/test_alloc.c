@@ -73,8 +73,8 @@ static void test_best_fit(void)
         drop(a, off[i]);
     }
     /* Holes of 4, 2, 1, 2 KiB, then the rest of the chunk. */
-    TEST_EQ(take(a, 900), off[4]);      /* the smallest that is enough, though others are lower */
-    TEST_EQ(take(a, 2 * KIB), off[2]);  /* of two equal ones the lower */
+    TEST_EQ(take(a, 900), off[4]);     /* the smallest that is enough, though others are lower */
+    TEST_EQ(take(a, 2 * KIB), off[2]); /* of two equal ones the lower */
     TEST_EQ(take(a, 2 * KIB), off[6]);
     TEST_EQ(take(a, 3 * KIB), off[0]);
     TEST_EQ(take(a, 1 * KIB), off[0] + 3 * KIB);

@@ -104,7 +104,8 @@ static void stopped(struct world *world)
         TEST_OK(ccl_heap_deregister(team.heap, second)); /* waited for once only */
         TEST_CHECK(since_ms(begin) < 500);
         TEST_OK(ccl_heap_register(team.heap, mine, REGION, &handle));
-        TEST_CHECK(ccl_heap_find(team.heap, mine, REGION, &again) && again.id != hit.id); /* it may still map the old one */
+        TEST_CHECK(ccl_heap_find(team.heap, mine, REGION, &again) &&
+                   again.id != hit.id); /* it may still map the old one */
         usleep(100000);
         kill(pid, SIGCONT);
         await_mapped(&team, mine, last); /* so its earlier answers have come as well */

@@ -65,7 +65,8 @@ static void exchange(struct world *world)
     barrier(&team);
     TEST_EQ(atomic_load(&closes), (world->processes ? 1 : team.n) * (team.n - 1));
     TEST_OK(ccl_heap_register(team.heap, mine, REGION, &other));
-    TEST_CHECK(ccl_heap_find(team.heap, mine, REGION, &again) && again.id == hit.id); /* acknowledged by all: used again */
+    TEST_CHECK(ccl_heap_find(team.heap, mine, REGION, &again) &&
+               again.id == hit.id); /* acknowledged by all: used again */
     TEST_EQ(ccl_heap_deregister(team.heap, high), cclInvalidUsage);
     TEST_EQ(ccl_heap_deregister(team.heap, &team), cclInvalidUsage);
     TEST_OK(ccl_heap_deregister(team.heap, NULL));
@@ -151,7 +152,8 @@ static void refused(struct world *world)
     /* What no heap would send. */
     uint32_t junk[4] = {0x48500001, 3, 0, 0};
     barrier(&team);
-    ccl_heap_on_message(team.heap, (team.rank + 1) % team.n, junk, sizeof(junk), open("/dev/null", O_RDONLY | O_CLOEXEC));
+    ccl_heap_on_message(team.heap, (team.rank + 1) % team.n, junk, sizeof(junk),
+                        open("/dev/null", O_RDONLY | O_CLOEXEC));
     ccl_heap_on_message(team.heap, (team.rank + 1) % team.n, junk, 0, -1);
     TEST_OK(ccl_heap_check(team.heap));
     barrier(&team);
