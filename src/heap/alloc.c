@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The offset allocator. Blocks cover the chunk without gaps and hang in an address-ordered list (neighbours in one step) and in
- * two treaps: all blocks by offset, free blocks by (size, offset). A treap keeps its shape by a priority that is a hash of the
- * offset, so it needs no balance bookkeeping and no random numbers; take, release and find cost O(log blocks) on average.
- * release never needs memory, so an undo cannot fail. */
+ * The offset allocator. Blocks cover the chunk without gaps and hang in an address-ordered list (neighbours in one
+ * step) and in two treaps: all blocks by offset, free blocks by (size, offset). A treap keeps its shape by a
+ * priority that is a hash of the offset, so it needs no balance bookkeeping and no random numbers; take, release and
+ * find cost O(log blocks) on average. release never needs memory, so an undo cannot fail. */
 #include "heap/alloc.h"
 
 #include <stdlib.h>
@@ -114,7 +114,8 @@ cclResult_t ccl_alloc_create(size_t chunk_bytes, struct ccl_alloc **out)
     if (a == NULL || b == NULL) {
         free(a);
         free(b);
-        return ccl_error_set(cclSystemError, CCL_HEAP, "no memory for the records of a chunk of %zu bytes", chunk_bytes);
+        return ccl_error_set(cclSystemError, CCL_HEAP, "no memory for the records of a chunk of %zu bytes",
+                             chunk_bytes);
     }
     a->chunk_bytes = chunk_bytes;
     a->num_blocks = 1;
@@ -177,7 +178,8 @@ cclResult_t ccl_alloc_take(struct ccl_alloc *a, size_t bytes, size_t *off)
     struct block *rest = NULL;
     if (b->bytes > bytes) {
         rest = new_block(b->off + bytes, b->bytes - bytes);
-        CCL_CHECK(rest != NULL, cclSystemError, CCL_HEAP, "no memory for the record of an allocation of %zu bytes", bytes);
+        CCL_CHECK(rest != NULL, cclSystemError, CCL_HEAP, "no memory for the record of an allocation of %zu bytes",
+                  bytes);
     }
     erase(a, BY_SIZE, b);
     b->taken = true;
@@ -269,7 +271,8 @@ static cclResult_t check_tree(enum tree t, const struct block *node, const struc
               "%s index: block %zu stands before block %zu", names[t], (*last)->off, node->off);
     CCL_CHECK((node->left[t] == NULL || node->left[t]->priority <= node->priority) &&
                   (node->right[t] == NULL || node->right[t]->priority <= node->priority),
-              cclInternalError, CCL_HEAP, "%s index: block %zu is below a block of lower priority", names[t], node->off);
+              cclInternalError, CCL_HEAP, "%s index: block %zu is below a block of lower priority", names[t],
+              node->off);
     CCL_CHECK(t != BY_SIZE || !node->taken, cclInternalError, CCL_HEAP, "size index: block %zu is taken", node->off);
     *last = node;
     ++*count;
@@ -281,11 +284,12 @@ cclResult_t ccl_alloc_check(const struct ccl_alloc *a)
     size_t end = 0, blocks = 0, taken = 0;
     const struct block *prev = NULL;
     for (const struct block *b = a->first; b != NULL; prev = b, b = b->next) {
-        CCL_CHECK(b->off == end && b->prev == prev, cclInternalError, CCL_HEAP, "block %zu follows the end %zu", b->off, end);
+        CCL_CHECK(b->off == end && b->prev == prev, cclInternalError, CCL_HEAP, "block %zu follows the end %zu", b->off,
+                  end);
         CCL_CHECK(b->bytes > 0 && b->bytes % CCL_ALLOC_ALIGN == 0 && b->bytes <= a->chunk_bytes - end, cclInternalError,
                   CCL_HEAP, "block %zu has %zu bytes in a chunk of %zu", b->off, b->bytes, a->chunk_bytes);
-        CCL_CHECK(prev == NULL || prev->taken || b->taken, cclInternalError, CCL_HEAP, "free blocks %zu and %zu are neighbours",
-                  prev->off, b->off);
+        CCL_CHECK(prev == NULL || prev->taken || b->taken, cclInternalError, CCL_HEAP,
+                  "free blocks %zu and %zu are neighbours", prev->off, b->off);
         CCL_CHECK(block_at(a, b->off) == b, cclInternalError, CCL_HEAP, "block %zu is not in the offset index", b->off);
         end += b->bytes;
         blocks++;
@@ -300,7 +304,8 @@ cclResult_t ccl_alloc_check(const struct ccl_alloc *a)
         CCL_TRY(check_tree((enum tree)t, a->root[t], &last, &in_tree[t]));
     }
     CCL_CHECK(in_tree[BY_OFFSET] == blocks && in_tree[BY_SIZE] == blocks - taken, cclInternalError, CCL_HEAP,
-              "indexes hold %zu and %zu blocks of %zu and %zu", in_tree[BY_OFFSET], in_tree[BY_SIZE], blocks, blocks - taken);
+              "indexes hold %zu and %zu blocks of %zu and %zu", in_tree[BY_OFFSET], in_tree[BY_SIZE], blocks,
+              blocks - taken);
     return cclSuccess;
 }
 

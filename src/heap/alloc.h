@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Offset allocator: hands out ranges of one chunk. Deterministic, so that equal calls on all ranks give equal offsets; knows
- * no addresses; its records live in ordinary memory. Best fit by size, then lowest offset; freed neighbours merge at once. */
+ * Offset allocator: hands out ranges of one chunk. Deterministic, so that equal calls on all ranks give equal
+ * offsets; knows no addresses; its records live in ordinary memory. Best fit by size, then lowest offset; freed
+ * neighbours merge at once. */
 #ifndef CCL_HEAP_ALLOC_H
 #define CCL_HEAP_ALLOC_H
 

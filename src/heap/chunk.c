@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Chunks of the symmetric heap: growing by one (allocate, export, agree on a window id, map the peers' chunks) and taking an empty
- * one away. Every step that can fail on one rank is followed by an agreement, so all ranks have the chunk or none has. */
+ * Chunks of the symmetric heap: growing by one (allocate, export, agree on a window id, map the peers' chunks) and
+ * taking an empty one away. Every step that can fail on one rank is followed by an agreement, so all ranks have the
+ * chunk or none has. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@ struct chunk_card {
 
 struct id_card {
     uint64_t used[CCL_WINDOWS / 64];
-    uint32_t start; /* where to begin to search; rank 0's counts */
+    uint32_t start;    /* where to begin to search; rank 0's counts */
     uint32_t reserved; /* the id chosen in the round before, 0: it was taken meanwhile */
 };
 
@@ -47,8 +48,8 @@ void ccl_chunk_destroy(const struct ccl_family *family, struct ccl_window *w)
     free(w);
 }
 
-static cclResult_t make_local(struct ccl_heap *heap, size_t chunk_bytes, size_t bytes, struct ccl_window **out, size_t *off,
-                              struct ccl_mem_handle *handle)
+static cclResult_t make_local(struct ccl_heap *heap, size_t chunk_bytes, size_t bytes, struct ccl_window **out,
+                              size_t *off, struct ccl_mem_handle *handle)
 {
     struct ccl_window *w = calloc(1, sizeof(*w));
     cclResult_t rc;
@@ -92,8 +93,8 @@ static uint32_t common_id(const struct ccl_heap *heap, const struct id_card *car
     return 0;
 }
 
-/* Reserve the same id on all ranks. Between the exchange and the reservation another communicator of the family, driven by another
- * thread, may take the id on one rank; then all begin again elsewhere. */
+/* Reserve the same id on all ranks. Between the exchange and the reservation another communicator of the family,
+ * driven by another thread, may take the id on one rank; then all begin again elsewhere. */
 static cclResult_t agree_id(struct ccl_heap *heap, uint32_t *out)
 {
     struct ccl_family *family = heap->family;
@@ -124,7 +125,8 @@ static cclResult_t agree_id(struct ccl_heap *heap, uint32_t *out)
         reserved = id != 0 && ccl_family_id_reserve(family, id) ? id : 0;
         pthread_mutex_unlock(&family->lock);
         if (id == 0) {
-            return ccl_error_set(cclSystemError, CCL_HEAP, "all %d window ids are in use by some rank", CCL_WINDOWS - 1);
+            return ccl_error_set(cclSystemError, CCL_HEAP, "all %d window ids are in use by some rank",
+                                 CCL_WINDOWS - 1);
         }
     }
     rc = ccl_error_set(cclSystemError, CCL_HEAP, "no window id agreed in %d attempts", ID_ATTEMPTS);
@@ -148,7 +150,8 @@ static cclResult_t import_peers(struct ccl_heap *heap, struct ccl_window *w)
     }
     for (int j = 0; j < heap->n; j++) {
         if (j != heap->rank) {
-            struct ccl_mem_handle handle = {.size_bytes = cards[j].size_bytes, .fd = heap->fds[j], .kind = cards[j].kind};
+            struct ccl_mem_handle handle = {
+                .size_bytes = cards[j].size_bytes, .fd = heap->fds[j], .kind = cards[j].kind};
             void *base;
             memcpy(handle.blob, cards[j].blob, sizeof(handle.blob));
             CCL_TRY(heap->rt->mem_import(&handle, &base));
@@ -198,7 +201,8 @@ cclResult_t ccl_chunk_create(struct ccl_heap *heap, size_t bytes, struct ccl_win
     CCL_TRY_GOTO(agree_id(heap, &w->id), fail);
     rc = map_peers(heap, w, &handle);
     if (rc == cclSuccess) {
-        /* Before the agreement, so that a rank that leaves this call may advertise the window to ranks that have not left it. */
+        /* Before the agreement, so that a rank that leaves this call may advertise the window to ranks that have not
+         * left it. */
         pthread_mutex_lock(&family->lock);
         ccl_window_insert(family, w);
         listed = true;
@@ -244,8 +248,9 @@ cclResult_t ccl_chunk_drop(struct ccl_heap *heap, struct ccl_window *w)
     ccl_window_set_state(family, w, CCL_WINDOW_HIDDEN);
     cclResult_t rc = ccl_table_set_chunk(family, w, false);
     pthread_mutex_unlock(&family->lock);
-    /* From here on no rank may use the id or unmap before all have cleared their entries: a rank that gave the id to another window
-     * at once could be stored into through the old mapping. If the agreement fails, the chunk stays hidden until the heap ends. */
+    /* From here on no rank may use the id or unmap before all have cleared their entries: a rank that gave the id to
+     * another window at once could be stored into through the old mapping. If the agreement fails, the chunk stays
+     * hidden until the heap ends. */
     CCL_TRY(ccl_bootstrap_agree(heap->boot, rc));
     CCL_LOG(CCL_LOG_INFO, CCL_HEAP, "heap shrinks by window %u of %zu bytes", w->id, w->bytes);
     pthread_mutex_lock(&family->lock);

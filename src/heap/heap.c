@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The symmetric heap: making, splitting and ending it, and the two collective calls. A call is one exchange of votes, in which each
- * rank says what it would do (the allocator is deterministic, so all should say the same), plus a chunk made or dropped. */
+ * The symmetric heap: making, splitting and ending it, and the two collective calls. A call is one exchange of
+ * votes, in which each rank says what it would do (the allocator is deterministic, so all should say the same), plus
+ * a chunk made or dropped. */
 #include "heap/heap.h"
 
 #include <stdlib.h>
@@ -171,11 +172,11 @@ static void leave_family(struct ccl_heap *heap, bool unclean, struct ccl_window 
     pthread_mutex_unlock(&family->lock);
 }
 
-/* Needs no peer. The own kernels have ended, so imports and the table are no longer used by anybody here. Clean: by invariant Q nothing
- * is in flight towards this rank. Unclean (abort): peers may still store into our chunks and registered buffers, through their
- * own mappings. On the host each of these is a reference to the memfd (in one process the runtime counts), so the
- * memory lives on under them when we unmap ours. A GPU's peers may hold a legacy IPC mapping, which is none: there our chunks stay
- * allocated until the process ends. */
+/* Needs no peer. The own kernels have ended, so imports and the table are no longer used by anybody here. Clean: by
+ * invariant Q nothing is in flight towards this rank. Unclean (abort): peers may still store into our chunks and
+ * registered buffers, through their own mappings. On the host each of these is a reference to the memfd (in one
+ * process the runtime counts), so the memory lives on under them when we unmap ours. A GPU's peers may hold a legacy
+ * IPC mapping, which is none: there our chunks stay allocated until the process ends. */
 void ccl_heap_destroy(struct ccl_heap *heap, bool unclean)
 {
     struct ccl_window *chunks = NULL;
@@ -253,8 +254,8 @@ static cclResult_t compare_votes(const struct ccl_heap *heap, cclResult_t code, 
 {
     const struct vote *votes = heap->cards;
     for (int j = 0; j < heap->n; j++) {
-        CCL_CHECK(votes[j].hash == votes[0].hash || votes[j].hash == 0 || votes[0].hash == 0, cclInternalError, CCL_HEAP,
-                  "heap state %llx on rank 0 differs from %llx on rank %d", (unsigned long long)votes[0].hash,
+        CCL_CHECK(votes[j].hash == votes[0].hash || votes[j].hash == 0 || votes[0].hash == 0, cclInternalError,
+                  CCL_HEAP, "heap state %llx on rank 0 differs from %llx on rank %d", (unsigned long long)votes[0].hash,
                   (unsigned long long)votes[j].hash, j);
         CCL_CHECK(votes[j].id == votes[0].id && votes[j].off == votes[0].off, code, CCL_HEAP,
                   "rank 0 %s window %u offset %llu, rank %d window %u offset %llu (window 0: none)", what, votes[0].id,

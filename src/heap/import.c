@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The peer's side of registrations, on the monitor thread: map what a peer has registered, unmap it when it asks, answer both, and
- * hand the answers of peers to the registry. */
+ * The peer's side of registrations, on the monitor thread: map what a peer has registered, unmap it when it asks,
+ * answer both, and hand the answers of peers to the registry. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,9 +73,10 @@ void ccl_import_open(struct ccl_heap *heap, int peer, const struct ccl_heap_msg 
     answer(heap, peer, CCL_MSG_MAPPED, msg->id, rc);
 }
 
-/* Safe although kernels of this rank may be running: the owner deregisters only when its operations on the buffer have completed, by
- * invariant Q no store for them is then in flight, and it advertises the window no more. A later operation that finds the entry
- * gone stages. The entry is cleared before the answer, since the owner may give the id to another window when it has it. */
+/* Safe although kernels of this rank may be running: the owner deregisters only when its operations on the buffer
+ * have completed, by invariant Q no store for them is then in flight, and it advertises the window no more. A later
+ * operation that finds the entry gone stages. The entry is cleared before the answer, since the owner may give the
+ * id to another window when it has it. */
 void ccl_import_close(struct ccl_heap *heap, int peer, uint32_t id)
 {
     struct ccl_family *family = heap->family;
@@ -109,7 +110,8 @@ void ccl_heap_on_message(struct ccl_heap *heap, int peer, const void *data, size
     bool valid = msg.type == CCL_MSG_LEAVE ||
                  (msg.type >= CCL_MSG_REGISTER && msg.type < CCL_MSG_LEAVE && msg.id > 0 && msg.id < CCL_WINDOWS);
     if (!valid) {
-        CCL_LOG(CCL_LOG_WARN, CCL_HEAP, "dropped a malformed message of %zu bytes from rank %d, window %u", bytes, peer, msg.id);
+        CCL_LOG(CCL_LOG_WARN, CCL_HEAP, "dropped a malformed message of %zu bytes from rank %d, window %u", bytes, peer,
+                msg.id);
     } else if (open) {
         switch ((enum ccl_heap_msg_type)msg.type) {
         case CCL_MSG_REGISTER:

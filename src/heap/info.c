@@ -14,9 +14,10 @@ uint64_t ccl_heap_table(const struct ccl_heap *heap)
 static cclResult_t check_chunk(const struct ccl_heap *heap, const struct ccl_window *w)
 {
     const struct ccl_family *family = heap->family;
-    CCL_CHECK((family->used[w->id / 64] >> w->id % 64 & 1) != 0, cclInternalError, CCL_HEAP, "window %u: id not reserved", w->id);
-    CCL_CHECK(w->bases[family->rank] == (uint64_t)(uintptr_t)w->base, cclInternalError, CCL_HEAP, "window %u: own base is wrong",
-              w->id);
+    CCL_CHECK((family->used[w->id / 64] >> w->id % 64 & 1) != 0, cclInternalError, CCL_HEAP,
+              "window %u: id not reserved", w->id);
+    CCL_CHECK(w->bases[family->rank] == (uint64_t)(uintptr_t)w->base, cclInternalError, CCL_HEAP,
+              "window %u: own base is wrong", w->id);
     for (int j = 0; j < heap->n; j++) {
         uint64_t base = w->bases[heap->family_rank[j]];
         CCL_CHECK(base != 0, cclInternalError, CCL_HEAP, "window %u: no base of rank %d", w->id, j);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Registering and deregistering, the owner's side. A registration exports the whole allocation around a buffer once, however many
- * ranges of it are registered, and tells the peers, who map it in their monitor threads; until a peer has answered it stages.
- * The last deregistration asks the peers to unmap. The window id is not given again before all of them have: a peer would
- * write through its old mapping. */
+ * Registering and deregistering, the owner's side. A registration exports the whole allocation around a buffer once,
+ * however many ranges of it are registered, and tells the peers, who map it in their monitor threads; until a peer
+ * has answered it stages. The last deregistration asks the peers to unmap. The window id is not given again before
+ * all of them have: a peer would write through its old mapping. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,8 +31,8 @@ static bool tell(struct ccl_heap *heap, struct ccl_window *w, int peer, const st
 }
 
 /* Move the peers with a wanted state to another one; list: [n] their ranks. Returns how many. */
-static int move_peers(struct ccl_heap *heap, struct ccl_window *w, enum ccl_peer_state to, bool (*wanted)(uint8_t state),
-                      int *list)
+static int move_peers(struct ccl_heap *heap, struct ccl_window *w, enum ccl_peer_state to,
+                      bool (*wanted)(uint8_t state), int *list)
 {
     int count = 0;
     for (int j = 0; j < heap->n; j++) {
@@ -61,8 +61,8 @@ static cclResult_t cannot_share(const void *buff, size_t bytes, const char *why,
 }
 
 /* A new window for the allocation, in the tables and the views of this rank; *out NULL: no id is left. */
-static cclResult_t create_registration(struct ccl_heap *heap, const struct ccl_pointer_attr *attr, struct ccl_range *range,
-                                       int *list, int *count, struct ccl_window **out)
+static cclResult_t create_registration(struct ccl_heap *heap, const struct ccl_pointer_attr *attr,
+                                       struct ccl_range *range, int *list, int *count, struct ccl_window **out)
 {
     struct ccl_family *family = heap->family;
     struct ccl_window *w = calloc(1, sizeof(*w));
@@ -116,7 +116,8 @@ static cclResult_t register_new(struct ccl_heap *heap, const struct ccl_pointer_
         memcpy(msg.blob, handle.blob, sizeof(msg.blob));
         for (int i = 0; i < count; i++) {
             if (!tell(heap, w, list[i], &msg, handle.fd, CCL_PEER_NONE)) {
-                CCL_LOG(CCL_LOG_INFO, CCL_HEAP, "rank %d was not told of window %u, its data stays staged", list[i], w->id);
+                CCL_LOG(CCL_LOG_INFO, CCL_HEAP, "rank %d was not told of window %u, its data stays staged", list[i],
+                        w->id);
             }
         }
     }
@@ -130,16 +131,18 @@ static cclResult_t register_new(struct ccl_heap *heap, const struct ccl_pointer_
 cclResult_t ccl_heap_register(struct ccl_heap *heap, void *buff, size_t bytes, void **handle)
 {
     struct ccl_pointer_attr attr;
-    CCL_CHECK(buff != NULL && bytes > 0, cclInvalidArgument, CCL_HEAP, "buffer %p of %zu bytes cannot be registered", buff,
-              bytes);
-    CCL_CHECK(heap->port != NULL && !heap->left, cclInvalidUsage, CCL_HEAP, "heap has no port, nothing can be registered");
+    CCL_CHECK(buff != NULL && bytes > 0, cclInvalidArgument, CCL_HEAP, "buffer %p of %zu bytes cannot be registered",
+              buff, bytes);
+    CCL_CHECK(heap->port != NULL && !heap->left, cclInvalidUsage, CCL_HEAP,
+              "heap has no port, nothing can be registered");
     CCL_TRY(heap->rt->pointer_query(buff, &attr));
     if (attr.base == NULL || !attr.exportable) {
         return cannot_share(buff, bytes, "its memory cannot be exported", handle);
     }
     size_t off = (size_t)((char *)buff - (char *)attr.base);
     CCL_CHECK(off <= attr.size_bytes && bytes <= attr.size_bytes - off, cclInvalidArgument, CCL_HEAP,
-              "buffer %p of %zu bytes ends beyond its allocation %p of %zu bytes", buff, bytes, attr.base, attr.size_bytes);
+              "buffer %p of %zu bytes ends beyond its allocation %p of %zu bytes", buff, bytes, attr.base,
+              attr.size_bytes);
     struct ccl_range *range = calloc(1, sizeof(*range));
     CCL_CHECK(range != NULL, cclSystemError, CCL_HEAP, "no memory to register %zu bytes", bytes);
     range->buff = buff;
@@ -209,7 +212,8 @@ cclResult_t ccl_heap_deregister(struct ccl_heap *heap, void *handle)
     struct ccl_window *w = ccl_registry_remove_range(heap, (uint64_t)(uintptr_t)handle);
     if (w == NULL || w->ranges != NULL) {
         pthread_mutex_unlock(&family->lock);
-        CCL_CHECK(w != NULL, cclInvalidUsage, CCL_HEAP, "handle %p is not a live registration of this communicator", handle);
+        CCL_CHECK(w != NULL, cclInvalidUsage, CCL_HEAP, "handle %p is not a live registration of this communicator",
+                  handle);
         return cclSuccess;
     }
     ccl_window_set_state(family, w, CCL_WINDOW_HIDDEN);
@@ -253,7 +257,8 @@ void ccl_heap_leave(struct ccl_heap *heap)
     struct ccl_heap_msg msg = {.type = CCL_MSG_LEAVE};
     for (int j = 0; j < heap->n; j++) {
         if (j != heap->rank) {
-            (void)ccl_monitor_send(heap->port, j, &msg, sizeof(msg), -1); /* unsent: the peer waits for its limit, once */
+            (void)ccl_monitor_send(heap->port, j, &msg, sizeof(msg),
+                                   -1); /* unsent: the peer waits for its limit, once */
         }
     }
 }

@@ -10,8 +10,8 @@
 struct ccl_window *ccl_registry_find(const struct ccl_heap *heap, const void *base, size_t bytes)
 {
     struct ccl_window *w = heap->family->windows;
-    while (w != NULL && (w->home != heap->serial || w->blocks != NULL || w->state != CCL_WINDOW_VISIBLE || w->base != base ||
-                         w->bytes != bytes)) {
+    while (w != NULL && (w->home != heap->serial || w->blocks != NULL || w->state != CCL_WINDOW_VISIBLE ||
+                         w->base != base || w->bytes != bytes)) {
         w = w->next;
     }
     return w;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The device tables: uint64_t[n][CCL_WINDOWS] of each heap, the base of window id of an owner as mapped here. On a host device an entry
- * is stored with release (pairs with the kernels' acquire load of the entry, before they translate an address); on a GPU
- * it is copied on a stream of the heap's own, since a kernel may be running: 8 aligned bytes, so a kernel sees the old or the
- * new base. */
+ * The device tables: uint64_t[n][CCL_WINDOWS] of each heap, the base of window id of an owner as mapped here. On a
+ * host device an entry is stored with release (pairs with the kernels' acquire load of the entry, before they
+ * translate an address); on a GPU it is copied on a stream of the heap's own, since a kernel may be running: 8
+ * aligned bytes, so a kernel sees the old or the new base. */
 #include <stdlib.h>
 
 #include "heap/window.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The family of heaps: window ids, the list of own windows, and each heap's sorted array of what it sees, with the lookup that
- * every collective call makes. */
+ * The family of heaps: window ids, the list of own windows, and each heap's sorted array of what it sees, with the
+ * lookup that every collective call makes. */
 #include "heap/window.h"
 
 #include <stdlib.h>
@@ -87,8 +87,8 @@ void ccl_window_unlink(struct ccl_family *family, struct ccl_window *w)
 void ccl_window_set_state(struct ccl_family *family, struct ccl_window *w, enum ccl_window_state state)
 {
     w->state = state;
-    /* Release: pairs with the acquire in ccl_heap_find. A thread that got memory at this address from the one that changes the
-     * window sees the new number, and so no longer finds the old window. */
+    /* Release: pairs with the acquire in ccl_heap_find. A thread that got memory at this address from the one that
+     * changes the window sees the new number, and so no longer finds the old window. */
     __atomic_store_n(&family->version, family->version + 1, __ATOMIC_RELEASE);
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the files of the heap share. The heaps of one rank that descend from one root communicator by split are a family: one
- * space of window ids, one list of own windows (chunks, registrations), one list of imports (peers' registrations mapped
- * here), one lock. A heap sees the windows made for it and for its ancestors; ranks are kept as ranks of the root ("family
- * ranks"), so that every heap of the family can translate them.
+ * What the files of the heap share. The heaps of one rank that descend from one root communicator by split are a
+ * family: one space of window ids, one list of own windows (chunks, registrations), one list of imports (peers'
+ * registrations mapped here), one lock. A heap sees the windows made for it and for its ancestors; ranks are kept as
+ * ranks of the root ("family ranks"), so that every heap of the family can translate them.
  *
- * Who does what. The API thread of a communicator makes and takes away its chunks and own registrations; the monitor thread makes
- * and takes away imports. Both change the lists and the device tables of all heaps that see the window, under the lock.
- * Changes of own windows also bump family->version; each heap's own API thread notices that in ccl_heap_find and rebuilds its sorted
- * array of views under the lock. So nobody but the own API thread touches a heap's views, and find takes no lock as
- * long as nothing has changed. A window leaves the lists before its memory is unmapped.
- * No lock is held during bootstrap calls, imports, exports, unmapping and sends. */
+ * Who does what. The API thread of a communicator makes and takes away its chunks and own registrations; the monitor
+ * thread makes and takes away imports. Both change the lists and the device tables of all heaps that see the window,
+ * under the lock. Changes of own windows also bump family->version; each heap's own API thread notices that in
+ * ccl_heap_find and rebuilds its sorted array of views under the lock. So nobody but the own API thread touches a
+ * heap's views, and find takes no lock as long as nothing has changed. A window leaves the lists before its memory
+ * is unmapped. No lock is held during bootstrap calls, imports, exports, unmapping and sends. */
 #ifndef CCL_HEAP_WINDOW_H
 #define CCL_HEAP_WINDOW_H
 
@@ -23,8 +23,8 @@
 
 /* What a peer has made of a registration of mine. */
 enum ccl_peer_state {
-    CCL_PEER_NONE,    /* was not told: gone before, or the message could not be sent */
-    CCL_PEER_SENT,    /* told, no answer yet */
+    CCL_PEER_NONE, /* was not told: gone before, or the message could not be sent */
+    CCL_PEER_SENT, /* told, no answer yet */
     CCL_PEER_MAPPED,
     CCL_PEER_FAILED,  /* could not map it */
     CCL_PEER_CLOSING, /* told to unmap, no answer yet */
@@ -102,7 +102,7 @@ struct ccl_heap {
     int rank, n;
     int device;
     bool is_host;
-    bool left;           /* ccl_heap_leave was called: messages are dropped */
+    bool left; /* ccl_heap_leave was called: messages are dropped */
     size_t chunk_bytes;
     uint64_t serial;     /* unlike that of any other heap of this process */
     uint64_t *ancestors; /* serials */
@@ -112,7 +112,8 @@ struct ccl_heap {
     bool *gone;       /* [n] peers that are dead or have left */
     bool *lagging;    /* [n] peers that did not answer a deregistration in time; not waited for until they answer */
     uint64_t last_cookie;
-    /* Device table. shadow is what it holds (or will, after a flush) as host memory: on a host device the table itself. */
+    /* Device table. shadow is what it holds (or will, after a flush) as host memory: on a host device the table
+     * itself. */
     uint64_t *table, *shadow;
     struct cclStream *stream; /* NULL on a host device */
     /* Scratch of the collective calls, so that these need no memory between two exchanges. */
@@ -147,7 +148,8 @@ void ccl_heap_refresh(struct ccl_heap *heap);
 
 cclResult_t ccl_table_init(struct ccl_heap *heap);
 void ccl_table_finish(struct ccl_heap *heap);
-/* Store the base of window id of an owner (0: not mapped) into the tables of all heaps that see home and have that owner. */
+/* Store the base of window id of an owner (0: not mapped) into the tables of all heaps that see home and have that
+ * owner. */
 cclResult_t ccl_table_set(struct ccl_family *family, uint64_t home, int owner, uint32_t id, uint64_t base);
 /* The same for all ranks of a chunk. */
 cclResult_t ccl_table_set_chunk(struct ccl_family *family, const struct ccl_window *w, bool on);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves by random take and release sequences that the offset allocator does exactly what a byte map with a linear search does:
- * same offsets, same refusals, same neighbours, and a state that passes its own check after each step.
+ * Proves by random take and release sequences that the offset allocator does exactly what a byte map with a linear
+ * search does: same offsets, same refusals, same neighbours, and a state that passes its own check after each step.
  *
  *   fuzz_alloc [seed [milliseconds]]      seed 0: from the clock; default 2500 ms; prints the seed
  *   clang -fsanitize=fuzzer -DCCL_LIBFUZZER ... makes it a libFuzzer target: four input bytes are one step. */
@@ -88,10 +88,14 @@ static void step(struct model *m, uint32_t r)
 {
     size_t x = r >> 4, span = m->units * UNIT;
     switch (r & 15) {
-    case 0: case 1: case 2: case 3:
+    case 0:
+    case 1:
+    case 2:
+    case 3:
         step_take(m, 1 + x % (4 * UNIT));
         break;
-    case 4: case 5:
+    case 4:
+    case 5:
         step_take(m, 1 + x % (span / 4));
         break;
     case 6:

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Ranks for the heap's tests, as processes or as threads of one process, each with a bootstrap, a port and a heap like a communicator;
- * and a runtime table whose members fail on demand. The test's own process stays without threads, so it can fork. */
+ * Ranks for the heap's tests, as processes or as threads of one process, each with a bootstrap, a port and a heap
+ * like a communicator; and a runtime table whose members fail on demand. The test's own process stays without
+ * threads, so it can fork. */
 #ifndef CCL_TEST_HEAP_WORLD_H
 #define CCL_TEST_HEAP_WORLD_H
 
@@ -58,8 +59,8 @@ struct world {
     int victim;     /* rank that ends by SIGKILL, -1: none */
 };
 
-/* The host runtime with faults. Per thread, since threads may be ranks; imports of registrations fail on the monitor thread, so
- * that one is per process. */
+/* The host runtime with faults. Per thread, since threads may be ranks; imports of registrations fail on the monitor
+ * thread, so that one is per process. */
 static _Thread_local bool fail_alloc, fail_export;
 static atomic_int fail_import_of = -1; /* imports of allocations of this many bytes fail */
 static atomic_int fail_import_once;    /* the next so many imports fail */
@@ -86,7 +87,8 @@ static cclResult_t faulty_import(const struct ccl_mem_handle *handle, void **bas
 {
     if ((int)handle->size_bytes == atomic_load(&fail_import_of) ||
         (atomic_load(&fail_import_once) > 0 && atomic_fetch_sub(&fail_import_once, 1) > 0)) {
-        return ccl_error_set(cclSystemError, CCL_RT, "test: no import of %llu bytes", (unsigned long long)handle->size_bytes);
+        return ccl_error_set(cclSystemError, CCL_RT, "test: no import of %llu bytes",
+                             (unsigned long long)handle->size_bytes);
     }
     return ccl_runtime_host.mem_import(handle, base);
 }
@@ -184,8 +186,8 @@ static inline uint64_t table_entry(const struct team *team, int owner, uint32_t 
     return __atomic_load_n(&table[(size_t)owner * CCL_WINDOWS + id], __ATOMIC_ACQUIRE);
 }
 
-/* Every rank stores a word of its own into the block at ptr of every rank of team, through the window's bases and through the
- * table, and finds those of all ranks in its own. The block has 16 bytes a rank. */
+/* Every rank stores a word of its own into the block at ptr of every rank of team, through the window's bases and
+ * through the table, and finds those of all ranks in its own. The block has 16 bytes a rank. */
 static inline void exchange_words(struct team *team, char *ptr, uint64_t salt)
 {
     struct ccl_window_hit hit;
@@ -225,6 +227,23 @@ static inline bool await_mapped(const struct team *team, const void *ptr, int co
     }
     TEST_EQ(peers_mapped(team, ptr), count);
     return peers_mapped(team, ptr) == count;
+}
+
+/* ---- registrations ---- */
+
+#define PAGE 4096u
+#define REGION (5 * PAGE)
+
+static inline double since_ms(uint64_t begin_ns)
+{
+    return (double)(ccl_now_ns() - begin_ns) / 1e6;
+}
+
+static inline char *device_memory(size_t bytes)
+{
+    void *p = NULL;
+    TEST_OK(ccl_runtime_host.mem_alloc(CCL_MEM_DATA, bytes, &p));
+    return p;
 }
 
 static inline int count_entries(const char *path)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that the offset allocator places by best fit then lowest offset, rounds, merges, refuses, and hashes its whole state. */
+ * Proves that the offset allocator places by best fit then lowest offset, rounds, merges, refuses, and hashes its
+ * whole state. */
 /* CTEST: labels quick */
 #include "heap/alloc.h"
 
@@ -72,8 +73,8 @@ static void test_best_fit(void)
         drop(a, off[i]);
     }
     /* Holes of 4, 2, 1, 2 KiB, then the rest of the chunk. */
-    TEST_EQ(take(a, 900), off[4]);      /* the smallest that is enough, though others are lower */
-    TEST_EQ(take(a, 2 * KIB), off[2]);  /* of two equal ones the lower */
+    TEST_EQ(take(a, 900), off[4]);     /* the smallest that is enough, though others are lower */
+    TEST_EQ(take(a, 2 * KIB), off[2]); /* of two equal ones the lower */
     TEST_EQ(take(a, 2 * KIB), off[6]);
     TEST_EQ(take(a, 3 * KIB), off[0]);
     TEST_EQ(take(a, 1 * KIB), off[0] + 3 * KIB);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that symmetric allocation gives equal offsets on all ranks, that data stored through a window arrives, that the heap grows
- * and shrinks, and that a fault or a disagreement on one rank is an error on all that leaves the heap as it was. */
+ * Proves that symmetric allocation gives equal offsets on all ranks, that data stored through a window arrives, that
+ * the heap grows and shrinks, and that a fault or a disagreement on one rank is an error on all that leaves the heap
+ * as it was. */
 /* CTEST: labels quick tsan */
 #include "heap_world.h"
 
@@ -69,7 +70,8 @@ static void random_sequence(struct world *world)
     }
 }
 
-/* Placement by hand: lowest chunk that fits, coalescing, growth to a request larger than a chunk, a dropped chunk's address is gone. */
+/* Placement by hand: lowest chunk that fits, coalescing, growth to a request larger than a chunk, a dropped chunk's
+ * address is gone. */
 static void growth(struct world *world)
 {
     struct team team = team_open(world, MIB);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that heaps of split communicators see the windows of their ancestors, made before and after the split, under the same ids and
- * with their own ranks; that what ends disappears from them; that parents may end first; and that parent and child may be
- * used by two threads at once. */
+ * Proves that heaps of split communicators see the windows of their ancestors, made before and after the split,
+ * under the same ids and with their own ranks; that what ends disappears from them; that parents may end first; and
+ * that parent and child may be used by two threads at once. */
 /* CTEST: labels quick tsan */
 #include "heap_world.h"
 
@@ -126,8 +126,8 @@ static void generations(struct world *world)
     team_close(&a, true);
 }
 
-/* Both communicators grow and shrink at the same time, each with its own thread: they race for window ids, and each sees the
- * other's changes in the middle of its own calls. */
+/* Both communicators grow and shrink at the same time, each with its own thread: they race for window ids, and each
+ * sees the other's changes in the middle of its own calls. */
 struct racer {
     struct team *team;
     char *watched; /* a block that stays */
