@@ -40,6 +40,7 @@ struct shared {
     cclUniqueId id;
     atomic_int id_ready;
     atomic_int pids[MAX_RANKS];
+    atomic_int done; /* ranks, where a barrier cannot serve since a rank is dead */
 };
 
 /* What a communicator has. */

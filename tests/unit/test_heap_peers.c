@@ -41,6 +41,25 @@ static void early_leaver(struct world *world)
     TEST_OK(ccl_bootstrap_barrier(world->boot));
 }
 
+/* Until the process of a rank is stopped by a signal; a rank that only meant to stop would still answer. */
+static void await_stopped(const struct world *world, int rank)
+{
+    char path[64], state = '?';
+    uint64_t end = ccl_now_ns() + UINT64_C(10000000000);
+    snprintf(path, sizeof(path), "/proc/%d/stat", atomic_load(&world->shared->pids[rank]));
+    while (state != 'T' && ccl_now_ns() < end) {
+        FILE *file = fopen(path, "r");
+        if (file == NULL || fscanf(file, "%*d (%*[^)]) %c", &state) != 1) {
+            state = '?';
+        }
+        if (file != NULL) {
+            fclose(file);
+        }
+        usleep(1000);
+    }
+    TEST_EQ(state, 'T');
+}
+
 /* The last rank is killed while two ranks have memory registered with it; one waits for it in deregister. */
 static void killed(struct world *world)
 {
@@ -56,23 +75,30 @@ static void killed(struct world *world)
         kill(getpid(), SIGSTOP); /* so that the deregistrations below wait */
         pause();
     }
-    usleep(50000);
+    await_stopped(world, world->victim);
+    atomic_fetch_add(&world->shared->done, 1);
     if (team.rank == 0) {
+        while (atomic_load(&world->shared->done) < 2) {
+            usleep(1000);
+        }
         pid_t killer = fork();
         if (killer == 0) {
-            usleep(300000);
+            usleep(400000);
             kill(atomic_load(&world->shared->pids[world->victim]), SIGKILL);
             _exit(0);
         }
     }
     uint64_t begin = ccl_now_ns();
     TEST_OK(ccl_heap_deregister(team.heap, handle));
-    TEST_CHECK(since_ms(begin) > 100 && since_ms(begin) < 1500);
+    TEST_CHECK(since_ms(begin) > 100 && since_ms(begin) < 1900);
     TEST_OK(ccl_heap_register(team.heap, mine, REGION, &handle));
     TEST_CHECK(ccl_heap_find(team.heap, mine, REGION, &again));
     TEST_EQ(again.id, hit.id); /* a dead peer counts as acknowledged */
     await_mapped(&team, mine, team.n - 2);
-    usleep(200000); /* the other survivor still answers */
+    atomic_fetch_add(&world->shared->done, 1);
+    while (atomic_load(&world->shared->done) < 4) { /* the other survivor still needs answers */
+        usleep(1000);
+    }
     team_close(&team, true);
     TEST_OK(ccl_runtime_host.mem_free(mine));
 }
@@ -95,7 +121,7 @@ static void stopped(struct world *world)
         kill(getpid(), SIGSTOP);
     } else {
         pid_t pid = atomic_load(&world->shared->pids[last]);
-        usleep(50000);
+        await_stopped(world, last);
         uint64_t begin = ccl_now_ns();
         TEST_OK(ccl_heap_deregister(team.heap, handle));
         TEST_CHECK(since_ms(begin) > 1900 && since_ms(begin) < 4000);
@@ -155,7 +181,7 @@ static void leaves_meanwhile(struct world *world)
     } else {
         struct goodbye goodbye = {&team, last};
         pthread_t thread;
-        usleep(50000);
+        await_stopped(world, last);
         uint64_t begin = ccl_now_ns();
         TEST_EQ(pthread_create(&thread, NULL, say_goodbye, &goodbye), 0);
         TEST_OK(ccl_heap_deregister(team.heap, handle));
