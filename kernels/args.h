@@ -35,7 +35,7 @@ struct ccl_k_desc {
     uint64_t ld;          /* of the receive buffer, elements */
 };
 
-/* One record of a failure, written by one rank into its slot of every rank's host page. 128 bytes. */
+/* One record of a failure, written by one rank into its slot of every rank's host page; one block of its kernels, or its host. 128 bytes. */
 struct ccl_k_err {
     uint32_t code;          /* cclResult_t; stored last with release, 0 = empty */
     uint32_t op;            /* low 32 bits of the operation number */
@@ -61,7 +61,7 @@ enum ccl_reason {
 /* The host page: memory of the host, one a rank, mapped by every rank and every device. Off the fast path, except that publishers
  * of the host backend read `waiting`. Each group of fields has its own cache line. */
 struct ccl_k_page {
-    uint64_t abort; /* {op:32, origin:24, code:8}; 0 = healthy; first writer wins in effect, any value stops */
+    uint64_t abort; /* {op:32, origin:24, code:8}; 0 = healthy, any other value stops. origin: index into err */
     uint64_t pad0[7];
     uint64_t unclean; /* bit a rank of the low 64: left while that peer might still store; own kernels */
     uint64_t pad4[7];
@@ -74,7 +74,7 @@ struct ccl_k_page {
     uint64_t pad5[7];
     uint32_t state; /* enum ccl_page_state, written by the owner */
     uint32_t pad3[15];
-    struct ccl_k_err err[]; /* one a rank */
+    struct ccl_k_err err[]; /* [2][n]: one a rank for its kernels, then one a rank for its host */
 };
 enum ccl_page_state { CCL_PAGE_OPEN, CCL_PAGE_CLOSED };
 #define CCL_ABORT_WORD(code, origin, op) ((uint64_t)(op) << 32 | (uint64_t)(origin) << 8 | (uint64_t)(code))

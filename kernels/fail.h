@@ -42,6 +42,7 @@ CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t pe
     struct ccl_k_page *own = (struct ccl_k_page *)a->page;
     uint64_t known = ccl_load_relaxed_system_u64((uint64_t)&own->abort);
     uint32_t code, reason;
+    ccl_note_failure();
     if (ccl_or_relaxed_agent_u64((uint64_t)&priv->err_claimed, 1) & 1) {
         return;
     }

@@ -8,6 +8,8 @@
 
 _Thread_local const struct ccl_host_block *ccl_block __attribute__((tls_model("initial-exec")));
 
+uint32_t ccl_host_failed;
+
 const ccl_host_kernel_fn ccl_host_kernels[CCL_NUM_KERNELS] = {
 #define CCL_K(name, args) [CCL_KERNEL_##name] = ccl_k_##name,
     CCL_KERNEL_LIST(CCL_K)

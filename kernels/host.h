@@ -18,6 +18,8 @@ struct ccl_host_block {
 typedef void (*ccl_host_kernel_fn)(const void *args, const struct ccl_host_block *block);
 extern const ccl_host_kernel_fn ccl_host_kernels[CCL_NUM_KERNELS];
 
+/* Nonzero once a kernel of this process has reported an error. */
+extern uint32_t ccl_host_failed;
 /* Once per process, before any kernel: nonzero when membarrier can stand in for the fences of the fast path. */
 int ccl_host_membarrier_init(void);
 /* Wake every sleeper of a rank, given its host page; for host code that changes what kernels wait for (abort, death). */

@@ -143,7 +143,9 @@ CCL_DEVICE void ccl_block_release_system(void) {}
 #else
 #define ccl_publish_system ccl_store_release_system_u64
 #endif
-#define CCL_OWN_PART_FIRST 1 /* a single piece's own copy costs time a handshake can hide */
+#define CCL_OWN_FIRST_BYTES (256u << 10) /* own parts up to this size are copied while the adverts travel: they stay in the cache */
+/* Lets the host skip its search for failed operations while there was none in this process. */
+#define ccl_note_failure() __atomic_store_n(&ccl_host_failed, 1, __ATOMIC_RELAXED)
 /* Where a peer that runs LL in operation n shows it: the tag word of its line. */
 #define CCL_ALT_LL(a, me, n, peer) (ccl_ll_addr(a, me, n, peer) + 56)
 #define CCL_LL_BODY "ll_line_body.h"
@@ -160,7 +162,8 @@ CCL_DEVICE void ccl_pause(void)
 #endif
 
 #if !defined(CCL_ON_HOST)
-#define CCL_OWN_PART_FIRST 0
+#define CCL_OWN_FIRST_BYTES 0u
+#define ccl_note_failure()
 #define CCL_ALT_LL(a, me, n, peer) 0 /* an LL rank sends advert words */
 #define CCL_LL_BODY "ll_packet_body.h"
 #define CCL_PUSH_DIRECT_BODY "push_direct_vectors.h"

@@ -10,7 +10,9 @@
 /* Tests narrow the tag (CCL_TAG_BITS), so that it wraps in seconds. All numbers a kernel handles are reduced; op itself counts on. */
 #if defined(CCL_TAG_BITS)
 #define CCL_TAG_MASK ((1u << CCL_TAG_BITS) - 1)
+#define CCL_SCRUB_EVERY 1u
 #else
+#define CCL_SCRUB_EVERY 16u
 #define CCL_TAG_MASK 0xffffffffu
 #endif
 #define CCL_TAGGED(n, value) ((uint64_t)(n) << 32 | (uint32_t)(value))
@@ -248,28 +250,33 @@ CCL_DEVICE uint32_t ccl_advert_wait(CCL_ARGS a, uint32_t n, uint32_t peer, uint3
 
 /* ---- scrub ---- */
 
-/* Every word that operation n does not use gets a recent tag now and then, so that none keeps an old one until the 32-bit tag comes
- * round again. One LL line (ll: this operation uses them, so none) and one flag word an operation; rows below used_rows are in use. */
+/* Every word that operation n does not use gets a recent tag now and then, so that none keeps an old one until the tag comes round again:
+ * every CCL_SCRUB_EVERY operations one LL line of either parity (ll: this operation uses them, so none) and one flag word. Rows below used_rows are in use.
+ * The longest period, 32 x 2 x 128 blocks x 1024 ranks, is far below 2^32. */
 CCL_DEVICE void ccl_scrub(CCL_ARGS a, uint32_t n, int ll, uint32_t used_rows)
 {
-    uint64_t me = ccl_peer_ctl(a, a->rank);
+    if (n / 2 % CCL_SCRUB_EVERY != 0) {
+        return;
+    }
+    const uint64_t me = ccl_peer_ctl(a, a->rank);
+    const uint32_t turn = n / 2 / CCL_SCRUB_EVERY;
     if (!ll) {
 #if defined(CCL_ON_HOST)
         /* One tag word a source and parity: the data behind it never count as tags. Tag n-2 and not n, because tag n there means "the
          * peer runs LL in operation n" to whoever waits for its advert; and if the peer does, its word must stay. */
-        uint64_t line = ccl_ll_addr(a, me, n, (n >> 1) % a->n) + 56, w = ccl_load_relaxed_system_u64(line);
+        uint64_t line = ccl_ll_addr(a, me, n, turn % a->n) + 56, w = ccl_load_relaxed_system_u64(line);
         if (CCL_TAG(w) != n) {
             ccl_replace_relaxed_system_u64(line, w, CCL_TAGGED((n - 2) & CCL_TAG_MASK, 0));
         }
 #else
         uint64_t lines = (uint64_t)a->n * (CCL_LL_SRC_BYTES / 64);
-        uint64_t line = ccl_ll_addr(a, me, n, 0) + (n >> 1) % lines * 64;
+        uint64_t line = ccl_ll_addr(a, me, n, 0) + turn % lines * 64;
         for (uint32_t i = 0; i < 8; i++) {
             ccl_store_relaxed_system_u64(line + 8 * i, CCL_TAGGED(n, 0));
         }
 #endif
     }
-    uint32_t words = a->lay.blocks * a->n, x = n % (2 * words), block = x % words / a->n;
+    uint32_t words = a->lay.blocks * a->n, x = (2 * turn + (n & 1)) % (2 * words), block = x % words / a->n;
     if (block >= used_rows) {
         ccl_store_relaxed_system_u64(x < words ? ccl_full_addr(a, me, block, x % a->n)
                                                : ccl_credit_addr(a, me, block, x % a->n),

@@ -260,12 +260,12 @@ CCL_DEVICE uint32_t push_chunk(CCL_ARGS a, struct push_shared *sh, struct push_j
     return 1;
 }
 
-/* Flag words nobody wrote in this operation get a recent tag, one column of the block's rows an operation. */
+/* Flag words nobody wrote in this operation get a recent tag, one column of the block's rows now and then. */
 CCL_DEVICE void push_leave(CCL_ARGS a, struct push_job *job)
 {
-    if (ccl_tid() == 0) {
+    if (ccl_tid() == 0 && job->n % CCL_SCRUB_EVERY == 0) {
         uint64_t me = ccl_peer_ctl(a, a->rank);
-        uint32_t x = job->n % a->n, d = x >= a->rank ? x - a->rank : x + a->n - a->rank;
+        uint32_t x = job->n / CCL_SCRUB_EVERY % a->n, d = x >= a->rank ? x - a->rank : x + a->n - a->rank;
         ccl_store_relaxed_system_u64(ccl_credit_addr(a, me, job->block, x), CCL_TAGGED(job->n, 0));
         if (d == 0 || d < job->ch.from_first || d >= job->ch.from_last || job->chunks == 0) {
             ccl_store_relaxed_system_u64(ccl_full_addr(a, me, job->block, x), CCL_TAGGED(job->n, 0));
@@ -341,7 +341,7 @@ CCL_DEVICE void push_all(CCL_ARGS a, uint32_t world, struct push_shared *sh, uin
         return;
     }
     uint32_t d_first = 0;
-    if (CCL_OWN_PART_FIRST && job.chunks == 1) {
+    if (a->part_bytes <= CCL_OWN_FIRST_BYTES) {
         ccl_push_direct(a, 0, base, 0, 1, job.first, job.stride, pieces); /* while the adverts travel */
         d_first = 1;
         base[0] = 0;

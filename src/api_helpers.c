@@ -74,7 +74,7 @@ cclResult_t cclStreamSynchronize(cclStream_t stream)
         return rc;
     }
     CCL_TRY(rt->stream_sync(stream));
-    return ccl_comm_stream_error(stream);
+    return CCL_UNLIKELY(rt->kernel_failed()) ? ccl_comm_stream_error(stream) : cclSuccess;
 }
 
 cclResult_t cclStreamQuery(cclStream_t stream)

@@ -52,11 +52,11 @@ static void describe_call(const struct ccl_k_desc *d, char *text, size_t bytes)
     }
 }
 
-/* A complete copy of rank's record in our page; false: none (yet). */
-static bool read_record(cclComm_t comm, int rank, struct ccl_k_err *out)
+/* A complete copy of a record in our page; false: none (yet). slot: a rank, or world size + rank for what its host wrote. */
+static bool read_record(cclComm_t comm, int slot, struct ccl_k_err *out)
 {
-    const struct ccl_k_err *e = &comm->page->err[rank];
-    if (rank < 0 || rank >= comm->n || __atomic_load_n(&e->code, __ATOMIC_ACQUIRE) == 0) {
+    const struct ccl_k_err *e = &comm->page->err[slot];
+    if (slot < 0 || slot >= 2 * comm->n || __atomic_load_n(&e->code, __ATOMIC_ACQUIRE) == 0) {
         return false; /* acquire pairs with the release of the record's code in ccl_raise and ccl_comm_raise */
     }
     *out = *e;
@@ -101,7 +101,7 @@ static void describe(cclComm_t comm, uint64_t word, char *text, size_t bytes)
     char call[160];
     int origin = (int)(word >> 8 & 0xffffff);
     if (!read_record(comm, origin, &e)) {
-        snprintf(text, bytes, "rank %d gave up", origin);
+        snprintf(text, bytes, "rank %d gave up", origin % comm->n);
         return;
     }
     describe_call(&e.mine, call, sizeof(call));
@@ -146,7 +146,7 @@ void ccl_comm_raise(cclComm_t comm, cclResult_t code, enum ccl_reason reason, in
     uint32_t op = (uint32_t)(__atomic_load_n(&comm->page->stalled, __ATOMIC_RELAXED) >> 32);
     for (int d = 0; d < comm->n; d++) {
         struct ccl_k_page *page = comm->peer_page[(comm->rank + d) % comm->n];
-        struct ccl_k_err *e = &page->err[comm->rank];
+        struct ccl_k_err *e = &page->err[comm->n + comm->rank];
         if (__atomic_load_n(&page->abort, __ATOMIC_RELAXED) == 0) {
             e->op = op;
             e->rank = comm->rank;
@@ -154,7 +154,7 @@ void ccl_comm_raise(cclComm_t comm, cclResult_t code, enum ccl_reason reason, in
             e->reason = reason;
             e->mine = comm->args.desc;
             __atomic_store_n(&e->code, (uint32_t)code, __ATOMIC_RELEASE); /* pairs with read_record */
-            __atomic_store_n(&page->abort, CCL_ABORT_WORD(code, comm->rank, op), __ATOMIC_SEQ_CST);
+            __atomic_store_n(&page->abort, CCL_ABORT_WORD(code, comm->n + comm->rank, op), __ATOMIC_SEQ_CST);
         }
         comm->rt->host_wake(page);
     }

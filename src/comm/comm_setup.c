@@ -177,7 +177,7 @@ static cclResult_t alloc_own(cclComm_t comm, struct ccl_mem_handle *handle, int 
     struct ccl_k_priv priv = {.op = 1ull << 32};
     size_t n = (size_t)comm->n;
     compute_layout(comm, &comm->args.lay);
-    comm->page_bytes = sizeof(struct ccl_k_page) + n * sizeof(struct ccl_k_err);
+    comm->page_bytes = sizeof(struct ccl_k_page) + 2 * n * sizeof(struct ccl_k_err);
     comm->peer_page = calloc(n, sizeof(void *));
     comm->peer_ctl = calloc(n, sizeof(uint64_t));
     CCL_CHECK(comm->peer_page != NULL && comm->peer_ctl != NULL, cclSystemError, CCL_INIT, "out of memory for %d peers",
@@ -304,6 +304,7 @@ done:
 
 void ccl_comm_release(cclComm_t comm, bool unclean)
 {
+    ccl_heap_leave(comm->heap); /* peers need not wait for our acknowledgements any more */
     ccl_monitor_detach(comm->port); /* no callback after this */
     ccl_heap_destroy(comm->heap, unclean);
     if (comm->rt == NULL) {

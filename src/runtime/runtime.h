@@ -104,6 +104,8 @@ struct ccl_runtime_ops {
 
     /* Most blocks of the kernel that the current device runs at once. */
     cclResult_t (*max_resident)(enum ccl_kernel kernel, uint32_t threads, uint32_t shared_bytes, int *blocks);
+    /* False only when no kernel launched by this process can have reported an error to its communicator. Fast. */
+    bool (*kernel_failed)(void);
     /* Enqueue. Returns at once. Errors of the kernel itself go through the communicator's host page, never through here. */
     cclResult_t (*launch)(struct cclStream *stream, const struct ccl_launch *launch);
 };

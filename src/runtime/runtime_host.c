@@ -84,6 +84,11 @@ static void host_host_wake(void *page)
     ccl_host_ring_bell(page);
 }
 
+static bool host_kernel_failed(void)
+{
+    return __atomic_load_n(&ccl_host_failed, __ATOMIC_RELAXED) != 0;
+}
+
 static cclResult_t enqueue_bytes(enum ccl_host_task_kind kind, void *dst, const void *src, int byte, size_t bytes,
                                  struct cclStream *stream)
 {
@@ -189,5 +194,6 @@ const struct ccl_runtime_ops ccl_runtime_host = {
     .event_sync = ccl_host_event_sync,
     .event_elapsed = ccl_host_event_elapsed,
     .max_resident = host_max_resident,
+    .kernel_failed = host_kernel_failed,
     .launch = host_launch,
 };
