@@ -143,6 +143,7 @@ CCL_DEVICE void ccl_block_release_system(void) {}
 #else
 #define ccl_publish_system ccl_store_release_system_u64
 #endif
+#define ccl_advert_store ccl_store_release_system_u64
 #define CCL_OWN_FIRST_BYTES (256u << 10) /* own parts up to this size are copied while the adverts travel: they stay in the cache */
 /* Lets the host skip its search for failed operations while there was none in this process. */
 #define ccl_note_failure() __atomic_store_n(&ccl_host_failed, 1, __ATOMIC_RELAXED)
@@ -162,6 +163,7 @@ CCL_DEVICE void ccl_pause(void)
 #endif
 
 #if !defined(CCL_ON_HOST)
+#define ccl_advert_store ccl_store_relaxed_system_u64
 #define CCL_OWN_FIRST_BYTES 0u
 #define ccl_note_failure()
 #define CCL_ALT_LL(a, me, n, peer) 0 /* an LL rank sends advert words */

@@ -211,13 +211,15 @@ CCL_DEVICE uint32_t ccl_advert_value(CCL_ARGS a, uint32_t w)
     }
 }
 
-/* Lanes lane, lane + lanes, ... store `words` words of the advert at every peer. Each word carries the tag, so no order is needed. */
+/* Lanes lane, lane + lanes, ... store `words` words of the advert at every peer. Each word carries the tag, so no order among them is needed.
+ * The advert also says that this rank's user has left the receive buffer to the peers. On a GPU the start of the kernel has ordered what came
+ * before; on the CPU each word is released (free on x86), which pairs with the acquire in ccl_advert_wait. */
 CCL_DEVICE void ccl_advert_send(CCL_ARGS a, uint32_t n, uint32_t words, uint32_t lane, uint32_t lanes)
 {
     for (uint32_t i = lane; i < (a->n - 1) * words; i += lanes) {
         uint32_t d = 1 + i / words, w = i % words;
         uint64_t line = ccl_advert_addr(a, ccl_peer_ctl(a, ccl_rotate(a, d)), n, a->rank);
-        ccl_store_relaxed_system_u64(line + 8 * w, CCL_TAGGED(n, ccl_advert_value(a, w)));
+        ccl_advert_store(line + 8 * w, CCL_TAGGED(n, ccl_advert_value(a, w)));
     }
 }
 
