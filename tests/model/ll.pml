@@ -5,7 +5,7 @@
  * applies the exit rule while the blocks move data. A block draws the operation number at entry; the last to draw advances it in a
  * second step. Every store to a peer is delivered late and in any order. A packet stands for a whole 64-byte line of packets.
  *
- * Operations: LL all-gather of LINES lines on B blocks or of one line on one block, LL broadcast of one line from rank 0, push
+ * Operations: LL all-gather of LINES lines on B blocks or of one line on one block, LL broadcast of LINES lines from rank 0 on one block, push
  * all-gather on B blocks, barrier (adverts only).
  *
  * Scrub in operation n: line (n >> 1) mod LINES of parity n, and row n mod B of the flag words, and only what n does not use; the line
@@ -49,7 +49,7 @@
 #define BARRIER 4
 #define IS_LL(n) (KIND(n) <= BCAST)
 #define GRID(n) ((KIND(n) == GATHER_LARGE || KIND(n) == PUSH) -> B : 1)
-#define LINES_OF(n) (KIND(n) == GATHER_LARGE -> LINES : (IS_LL(n) -> 1 : 0))
+#define LINES_OF(n) ((KIND(n) == GATHER_LARGE || KIND(n) == BCAST) -> LINES : (KIND(n) == GATHER_SMALL -> 1 : 0))
 #define SENDS(n, r) (KIND(n) != BCAST || (r) == 0)
 #define OLD 32 /* added to a number, the tag stays: scrubbed, or the operation is over at the reader */
 

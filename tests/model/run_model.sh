@@ -61,7 +61,7 @@ fi
 flags=(-w -DSAFETY -DVECTORSZ=2048 "-DMEMLIM=$((memory_mb - 200))")
 depth=1000000
 case $expect in
-    complete) flags+=(-O2 -DCOLLAPSE) ;;
+    complete) flags+=(-O1 -DCOLLAPSE) ;;
     bounded) flags+=(-O2 -DBITSTATE) ;;
     *) flags+=(-O0 -DCOLLAPSE) ;;
 esac
