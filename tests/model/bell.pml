@@ -11,7 +11,7 @@
  *
  * Checked: no lost wake-up (a waiter that sleeps for ever is an invalid end state).
  *
- * Seeds: NO_MEMBARRIER, NO_RECHECK, LATE_TICKET (bell read after the second look); with FENCE: NO_FENCE_PUB, NO_FENCE_WAIT. */
+ * Seeds: NO_MEMBARRIER (the waiter fences only itself), NO_RECHECK, LATE_TICKET (bell read after the second look); with FENCE: NO_FENCE_PUB, NO_FENCE_WAIT. */
 #ifndef P
 #define P 2
 #endif
@@ -85,11 +85,13 @@ proctype waiter(byte me)
 #ifndef NO_FENCE_WAIT
                 (!pending[me]);
 #endif
-#elif !defined(NO_MEMBARRIER)
+#else
                 (!pending[me]);
+#ifndef NO_MEMBARRIER
                 for (k : 0 .. P - 1) {
                     (buffer[k] == 0); /* the moment at which publisher k passes its fence */
                 }
+#endif
 #endif
 #ifndef NO_RECHECK
                 if

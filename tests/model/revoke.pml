@@ -13,7 +13,7 @@
  *          incomplete  a rank that leaves without an error has all data;
  *          no rank stays stuck (invalid end state).
  *
- * Seeds: NO_MEMBARRIER, NO_REVOKE, NO_DRAIN; with FENCE: NO_FENCE_SENDER, NO_FENCE_REVOKER. */
+ * Seeds: NO_MEMBARRIER (the failing rank fences only itself), NO_REVOKE, NO_DRAIN; with FENCE: NO_FENCE_SENDER, NO_FENCE_REVOKER. */
 #include "model.h"
 #ifndef N
 #define N 2
@@ -86,11 +86,13 @@ proctype rank(byte me)
 #ifndef NO_FENCE_REVOKER
         empty(buffer[me]);
 #endif
-#elif !defined(NO_MEMBARRIER)
+#else
         empty(buffer[me]);
+#ifndef NO_MEMBARRIER
         for (j : 0 .. N - 1) {
             empty(buffer[j]) /* the moment at which rank j passes its fence */
         }
+#endif
 #endif
         for (j : 0 .. N - 1) {
             if :: j != me && !sent[j] -> buffer[me] ! FLAG(j, LEFT) :: else fi

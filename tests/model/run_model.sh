@@ -97,7 +97,7 @@ esac
 echo "$title: $verdict; errors: ${errors:-none reported}, ${states:-?} states, ${elapsed:-?} s"
 trail=$(ls ./*.trail 2>/dev/null | head -n 1)
 show_trail() {
-    spin -t -p "$@" -k "$trail" "$model" 2>&1 | tail -n 60
+    spin -t -p "$@" -k "$trail" "$model" 2>&1 | sed '/^spin: trail ends/q' | tail -n 60
 }
 if [ "$verdict" = unexpected ]; then
     echo "expected $expect, got: ${message:-no error}; search complete: $whole"
