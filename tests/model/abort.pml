@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * pan flags: -E
  *
- * Mismatch, abort, death, drain. N ranks, one operation: a direct push of one tile (call 1) or two (call 2) into the peers' user
- * buffers, which hold as many. Each rank calls 1 or 2, early or late, or never comes; the application may abort at any time; a rank may
- * die at any point. Adverts are sent by block 0, data by another block. The abort word of every rank is in shared host memory; it is
- * looked at only by those who wait.
+ * Mismatch, abort, death, drain. N ranks, one operation: a direct push of one tile (call 1) or two (call 2) into the
+ * peers' user buffers, which hold as many. Each rank calls 1 or 2, early or late, or never comes; the application may
+ * abort at any time; a rank may die at any point. Adverts are sent by block 0, data by another block. The abort word
+ * of every rank is in shared host memory; it is looked at only by those who wait.
  *
  * LAST_ABSENT: the last rank never comes (keeps N=3 small).
  *
  * Checked: late_store  no store of a live peer lands in a user buffer whose owner's kernel has left;
  *          overrun     no store lands behind the end of a smaller buffer;
  *          incomplete  a rank that leaves without an error has all tiles;
- *          stuck       when nothing moves any more: a rank that has begun has left or died, unless nothing went wrong and a peer never
- *                      came (waiting without limit is legal then);
- *          uninformed  then, too: if anybody's abort word is set, everybody's is, so that hosts of ranks that never came can report.
+ *          stuck       when nothing moves any more: a rank that has begun has left or died, unless nothing went wrong
+ *                      and a peer never came (waiting without limit is legal then);
+ *          uninformed  then, too: if anybody's abort word is set, everybody's is, so that hosts of ranks that never
+ *                      came can report.
  *
- * Seeds: NO_OWN (pushes before its own adverts are out), NO_DRAIN, NO_REVOKE, NO_FORWARD (sets only its own abort word), NO_LEFT,
- * NO_SIG (calls are not compared). */
+ * Seeds: NO_OWN (pushes before its own adverts are out), NO_DRAIN, NO_REVOKE, NO_FORWARD (sets only its own abort
+ * word), NO_LEFT, NO_SIG (calls are not compared). */
 #include "model.h"
 #ifndef N
 #define N 2

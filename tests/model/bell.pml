@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * The bell (futex event count) of the host backend. P publishers store ROUNDS values each into their word; W waiters of one rank
- * wait for all of them. Stores are buffered: a publisher's word and a waiter's waiting++ become visible late (weaker than x86, where
- * the increment is a locked instruction). The futex compares and queues in one step, in the kernel. There is no time limit: the 100 ms
- * of the code are a safety net, not part of the argument.
+ * The bell (futex event count) of the host backend. P publishers store ROUNDS values each into their word; W waiters
+ * of one rank wait for all of them. Stores are buffered: a publisher's word and a waiter's waiting++ become visible
+ * late (weaker than x86, where the increment is a locked instruction). The futex compares and queues in one step, in
+ * the kernel. There is no time limit: the 100 ms of the code are a safety net, not part of the argument.
  *
- * Two forms. FENCE: publisher and waiter fence between their store and their load. Default: the publisher has only a compiler
- * barrier, the waiter calls membarrier(), which makes every publisher pass a full fence at some moment of the call: one step a
- * publisher, in which its buffer is empty.
+ * Two forms. FENCE: publisher and waiter fence between their store and their load. Default: the publisher has only a
+ * compiler barrier, the waiter calls membarrier(), which makes every publisher pass a full fence at some moment of the
+ * call: one step a publisher, in which its buffer is empty.
  *
  * Checked: no lost wake-up (a waiter that sleeps for ever is an invalid end state).
  *
- * Seeds: NO_MEMBARRIER, NO_RECHECK, LATE_TICKET (bell read after the second look); with FENCE: NO_FENCE_PUB, NO_FENCE_WAIT. */
+ * Seeds: NO_MEMBARRIER (the waiter fences only itself), NO_RECHECK, LATE_TICKET (bell read after the second look);
+ * with FENCE: NO_FENCE_PUB, NO_FENCE_WAIT. */
 #ifndef P
 #define P 2
 #endif
@@ -85,11 +86,13 @@ proctype waiter(byte me)
 #ifndef NO_FENCE_WAIT
                 (!pending[me]);
 #endif
-#elif !defined(NO_MEMBARRIER)
+#else
                 (!pending[me]);
+#ifndef NO_MEMBARRIER
                 for (k : 0 .. P - 1) {
                     (buffer[k] == 0); /* the moment at which publisher k passes its fence */
                 }
+#endif
 #endif
 #ifndef NO_RECHECK
                 if

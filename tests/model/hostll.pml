@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * LL as on the host backend, against push and against itself. One cache line a (parity, source) holds data and a tag word {number,
- * signature}, stored last, with release. The packet is the advert: an LL operation sends no advert line. A push operation sends an
- * advert line {number, signature} and, after the peer's, its payload (not modelled) and a flag word. N ranks run one operation after
- * the other for ever; in each, the first to begin picks the call, the others call the same, or, from then on in disagreement, another.
+ * LL as on the host backend, against push and against itself. One cache line a (parity, source) holds data and a tag
+ * word {number, signature}, stored last, with release. The packet is the advert: an LL operation sends no advert line.
+ * A push operation sends an advert line {number, signature} and, after the peer's, its payload (not modelled) and a
+ * flag word. N ranks run one operation after the other for ever; in each, the first to begin picks the call, the
+ * others call the same, or, from then on in disagreement, another.
  *
- * Looks. An LL rank that waits for a packet also looks at the peer's advert line: its number there = the peer called something else. A
- * push rank that waits for an advert also looks at the peer's LL tag word of this parity. Everybody who waits looks at its own abort
- * word, which whoever finds an error sets at every rank.
+ * Looks. An LL rank that waits for a packet also looks at the peer's advert line: its number there = the peer called
+ * something else. A push rank that waits for an advert also looks at the peer's LL tag word of this parity. Everybody
+ * who waits looks at its own abort word, which whoever finds an error sets at every rank.
  *
- * Scrub at entry, BEFORE the own packet or advert goes out: an LL operation rewrites the advert lines of its parity and the flag
- * words, a push operation the LL tag words of its parity. (N is small: all sources at once, not one by number.) A rank in
- * disagreement may store into exactly these words at this time, so the scrub can destroy the only sign of its call at this rank; but
- * then the other rank had sent before I scrubbed, so had scrubbed before I sent, and sees my call.
+ * Scrub at entry, BEFORE the own packet or advert goes out: an LL operation rewrites the advert lines of its parity
+ * and the flag words, a push operation the LL tag words of its parity. (N is small: all sources at once, not one by
+ * number.) A rank in disagreement may store into exactly these words at this time, so the scrub can destroy the only
+ * sign of its call at this rank; but then the other rank had sent before I scrubbed, so had scrubbed before I sent,
+ * and sees my call.
  *
  * Checked: wrong_data   data taken by a tag word belong to this operation;
  *          wrong_word   a tag, advert or flag word taken was sent in this operation;
@@ -21,9 +23,8 @@
  *          hang         when nothing moves any more, every rank has left with an error.
  *
  * Seeds: NO_RELEASE, NO_SCRUB, SCRUB_USED, SCRUB_LATE (after the own packet or advert), ONE_PARITY. Looks left out:
- * NO_LOOK_ADVERT, NO_LOOK_LL, NO_ABORT_WORD; with SCRUB_SPARES (a scrub that never destroys a word of its own number, by
- * compare-and-swap) fewer looks are needed: README.md has the table. */
-#define NUMS TAGS /* what an operation has taken is marked OLD when it ends */
+ * NO_LOOK_ADVERT, NO_LOOK_LL, NO_ABORT_WORD; with SCRUB_SPARES (a scrub that never destroys a word of its own number,
+ * by compare-and-swap) fewer looks are needed: README.md has the table. */
 #include "model.h"
 #ifndef N
 #define N 2

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT
  *
- * LL as on a GPU: packets {data, tag} in two parities, adverts apart, mixed with push operations, broadcasts and barriers on different
- * grids. Ranks run one operation after the other for ever. Blocks are processes; a helper beside block 0 sends the adverts, scrubs and
- * applies the exit rule while the blocks move data. A block draws the operation number at entry; the last to draw advances it in a
- * second step. Every store to a peer is delivered late and in any order. A packet stands for a whole 64-byte line of packets.
+ * LL as on a GPU: packets {data, tag} in two parities, adverts apart, mixed with push operations, broadcasts and
+ * barriers on different grids. Ranks run one operation after the other for ever. Blocks are processes; a helper beside
+ * block 0 sends the adverts, scrubs and applies the exit rule while the blocks move data. A block draws the operation
+ * number at entry; the last to draw advances it in a second step. Every store to a peer is delivered late and in any
+ * order. A packet stands for a whole 64-byte line of packets.
  *
- * Operations: LL all-gather of LINES lines on B blocks or of one line on one block, LL broadcast of one line from rank 0, push
- * all-gather on B blocks, barrier (adverts only).
+ * Operations: LL all-gather of LINES lines on B blocks or of one line on one block, LL broadcast of LINES lines from
+ * rank 0 on one block, push all-gather on B blocks, barrier (adverts only).
  *
- * Scrub in operation n: line (n >> 1) mod LINES of parity n, and row n mod B of the flag words, and only what n does not use; the line
- * gets {tag n} like any other. Every line is passed once in LINES operations of its parity, so LINES < TAGS / 2.
+ * Scrub in operation n: line (n >> 1) mod LINES of parity n, and row n mod B of the flag words, and only what n does
+ * not use; the line gets {tag n} like any other. Every line is passed once in LINES operations of its parity, so LINES
+ * < TAGS / 2.
  *
  * Checked: wrong_number  all blocks of a launch draw the number of this launch;
  *          wrong_packet  a packet taken by its tag was sent in this very operation;
  *          wrong_flag    a flag word taken by its tag was sent in this very operation;
  *          no rank stays stuck (invalid end state).
  *
- * Seeds: NO_EXIT_RULE, ONE_PARITY, NO_SCRUB, SCRUB_USED, SCRUB_BY_LINE (a line that the operation uses counts as
- * used for the sources that send nothing, too), SCRUB_BY_N (LINES=2; line n mod LINES: half of the lines are never passed),
+ * Seeds: NO_EXIT_RULE, ONE_PARITY, NO_SCRUB, SCRUB_USED, SCRUB_BY_LINE (a line that the operation uses counts as used
+ * for the sources that send nothing, too), SCRUB_BY_N (LINES=2; line n mod LINES: half of the lines are never passed),
  * SCRUB_BY_GRID (a row inside the grid counts as used, although an LL operation uses no row), BUMP_BY_BLOCK0 (B=2). */
-#define NUMS TAGS /* enough here: what an operation has taken is marked OLD when it ends */
 #include "model.h"
 #ifndef N
 #define N 2
@@ -49,7 +50,7 @@
 #define BARRIER 4
 #define IS_LL(n) (KIND(n) <= BCAST)
 #define GRID(n) ((KIND(n) == GATHER_LARGE || KIND(n) == PUSH) -> B : 1)
-#define LINES_OF(n) (KIND(n) == GATHER_LARGE -> LINES : (IS_LL(n) -> 1 : 0))
+#define LINES_OF(n) ((KIND(n) == GATHER_LARGE || KIND(n) == BCAST) -> LINES : (KIND(n) == GATHER_SMALL -> 1 : 0))
 #define SENDS(n, r) (KIND(n) != BCAST || (r) == 0)
 #define OLD 32 /* added to a number, the tag stays: scrubbed, or the operation is over at the reader */
 
@@ -158,7 +159,7 @@ inline scrub()
 #define ALL_SEEN (SEEN(0) && SEEN(1) && SEEN(2))
 #endif
 
-/* The scrub touches words that no peer may store into during this operation, so its first and its last moment are enough. */
+/* The scrub touches words that no peer may store into in this operation: its first and its last moment are enough. */
 proctype helper(byte me)
 {
     byte n, i, j;

@@ -2,17 +2,14 @@
  *
  * Shared by the models: numbered operations with narrow tags, and assertions with names.
  *
- * A word in memory holds the true operation number, counted modulo NUMS; readers compare only its low TAG_BITS bits, as the code
- * compares only 32 of them. So the wrap of the tag is part of every run, and a word that is taken for one of TAGS operations earlier
- * is seen by an assertion on the true number. */
+ * Operation numbers are counted modulo TAGS, as words carry only low bits, and so the wrap of the tag is part of every
+ * run. That a word which has the right tag belongs to this very operation, not to the one TAGS before, is checked
+ * apart: each model marks or poisons what an operation has used when it is over. */
 #ifndef TAG_BITS
 #define TAG_BITS 2
 #endif
 #define TAGS (1 << TAG_BITS)
-#ifndef NUMS
-#define NUMS (2 * TAGS)
-#endif
-#define NEXT(n) (((n) + 1) % NUMS)
+#define NEXT(n) (((n) + 1) % TAGS)
 #define PAR(n) ((n) & 1)
 #define NONE 255 /* a word that no reader takes: never written, or {n, step 0} */
 #define EQ(x, n) ((x) != NONE && ((x) & (TAGS - 1)) == ((n) & (TAGS - 1)))

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * Push, direct: advert, payload into the peer's receive buffer, flag word, exit rule, scrub at entry. N ranks run one operation
- * after the other for ever: all-gather on one block or on two, or broadcast from rank 0. Blocks of a rank run one after the other, as
- * on one CPU thread. Every store to a peer is delivered late and in any order; RELEASE waits until all own stores are delivered; a
- * reader may see a stale cached line of its receive buffer until it acquires. Between operations the user owns the receive buffer.
+ * Push, direct: advert, payload into the peer's receive buffer, flag word, exit rule, scrub at entry. N ranks run one
+ * operation after the other for ever: all-gather on one block or on two, or broadcast from rank 0. Blocks of a rank
+ * run one after the other, as on one CPU thread. Every store to a peer is delivered late and in any order; RELEASE
+ * waits until all own stores are delivered; a reader may see a stale cached line of its receive buffer until it
+ * acquires. Between operations the user owns the receive buffer.
  *
- * Scrub: of the ROWS rows of flag words, row n mod ROWS, and only if operation n does not use it; at any time between the advert and
- * the end of the kernel. Words of silent sources in rows that are used are rewritten when the block leaves.
+ * Scrub: of the ROWS rows of flag words, row n mod ROWS, and only if operation n does not use it; at any time between
+ * the advert and the end of the kernel. Words of silent sources in rows that are used are rewritten when the block
+ * leaves.
  *
- * Checked: late_store   no store of a peer lands in a receive buffer that the user owns, or that serves another operation;
+ * Checked: late_store   no store of a peer lands in a receive buffer that the user owns, or that serves another
+ *                       operation;
  *          wrong_data   what the user reads after the operation is the data of this operation;
  *          no rank stays stuck (invalid end state).
  *
  * Seeds: NO_ADVERT_WAIT, ONE_ADVERT_SLOT, NO_RELEASE, NO_ACQUIRE, NO_FLAG_WAIT, NO_SCRUB, SCRUB_USED, NO_SILENT. */
-#define NUMS TAGS /* enough here: stale data is seen because the receive buffer is poisoned when an operation begins */
 #include "model.h"
 #ifndef N
 #define N 2
@@ -41,7 +43,7 @@ byte adv[N * N * 2] = NONE;   /* first word of the advert line */
 byte where[N * N * 2] = NONE, p_where[N * N * 2] = NONE; /* last word of the same line, with its own tag */
 #endif
 byte flag[N * N * ROWS] = NONE;
-byte mem[N * N * ROWS] = NONE;  /* receive buffer: part of a source and block */
+byte mem[N * N * ROWS] = NONE;  /* receive buffer: part of a source and block; poisoned when an operation begins */
 byte line[N * N * ROWS];        /* the reader's cached copy of it: 0 none, FRESH, or STALE since a store passed it by */
 byte p_adv[N * N * 2] = NONE, p_flag[N * N * ROWS] = NONE, p_mem[N * N * ROWS] = NONE; /* in flight */
 byte granted[N] = NONE; /* operation that the receive buffer belongs to, NONE: the user's */

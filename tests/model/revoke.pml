@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * Revocation against advert: the pair of stores and loads on which the drain of a failing rank rests, with the machine's store
- * buffers. N ranks in one operation, one block each. Every rank stores its advert at each peer; then it either fails, at any point, or
- * loads the peers' adverts and stores into the user buffers they name. A rank that fails revokes its adverts and then leaves without
- * waiting for a peer whose advert is absent. Stores of a rank go through one buffer, in order (total store order).
+ * Revocation against advert: the pair of stores and loads on which the drain of a failing rank rests, with the
+ * machine's store buffers. N ranks in one operation, one block each. Every rank stores its advert at each peer; then
+ * it either fails, at any point, or loads the peers' adverts and stores into the user buffers they name. A rank that
+ * fails revokes its adverts and then leaves without waiting for a peer whose advert is absent. Stores of a rank go
+ * through one buffer, in order (total store order).
  *
- * Two forms. FENCE: advert, fence, load; revocation, fence, load. Default: the sender has only a compiler barrier between its advert
- * and its load of a peer's advert; the failing rank calls membarrier() between revocation and load, which makes every other rank pass
- * a full fence at some moment of the call: one step a rank, in which its buffer is empty.
+ * Two forms. FENCE: advert, fence, load; revocation, fence, load. Default: the sender has only a compiler barrier
+ * between its advert and its load of a peer's advert; the failing rank calls membarrier() between revocation and load,
+ * which makes every other rank pass a full fence at some moment of the call: one step a rank, in which its buffer is
+ * empty.
  *
  * Checked: late_store  no store of a peer lands in a user buffer whose owner has left;
  *          incomplete  a rank that leaves without an error has all data;
  *          no rank stays stuck (invalid end state).
  *
- * Seeds: NO_MEMBARRIER, NO_REVOKE, NO_DRAIN; with FENCE: NO_FENCE_SENDER, NO_FENCE_REVOKER. */
+ * Seeds: NO_MEMBARRIER (the failing rank fences only itself), NO_REVOKE, NO_DRAIN; with FENCE: NO_FENCE_SENDER,
+ * NO_FENCE_REVOKER. */
 #include "model.h"
 #ifndef N
 #define N 2
@@ -41,7 +44,13 @@ end:
     do
     :: atomic { buffer[me] ? ADVERT(at, value) -> adv[AT(at, me)] = value; at = 0; value = 0 }
     :: atomic { buffer[me] ? FLAG(at, value) -> flag[AT(at, me)] = value; at = 0; value = 0 }
-    :: atomic { buffer[me] ? DATA(at, value) -> CHECK(late_store, inside[at]); data[AT(at, me)] = true; at = 0; value = 0 }
+    :: atomic {
+           buffer[me] ? DATA(at, value) ->
+           CHECK(late_store, inside[at]);
+           data[AT(at, me)] = true;
+           at = 0;
+           value = 0
+       }
     od
 }
 
@@ -86,11 +95,13 @@ proctype rank(byte me)
 #ifndef NO_FENCE_REVOKER
         empty(buffer[me]);
 #endif
-#elif !defined(NO_MEMBARRIER)
+#else
         empty(buffer[me]);
+#ifndef NO_MEMBARRIER
         for (j : 0 .. N - 1) {
             empty(buffer[j]) /* the moment at which rank j passes its fence */
         }
+#endif
 #endif
         for (j : 0 .. N - 1) {
             if :: j != me && !sent[j] -> buffer[me] ! FLAG(j, LEFT) :: else fi

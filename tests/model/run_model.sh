@@ -12,8 +12,9 @@
 #   SECONDS limit for the search (default 300; a bounded search that reaches it passes, all others fail)
 #   -v      show the last 60 steps of the trail of an expected error
 #
-# Exit 0: as expected. 1: not, with the end of pan's output, and of the trail if there is one. 2: usage. 77: spin or a C compiler is
-# missing. The search may use 4 GB. Files go to a temporary folder under BUILD_DIR (default: $TMPDIR or /tmp), removed at the end.
+# Exit 0: as expected. 1: not, with the end of pan's output, and of the trail if there is one. 2: usage. 77: spin or a
+# C compiler is missing. The search may use 4 GB. Files go to a temporary folder under BUILD_DIR (default: $TMPDIR or
+# /tmp), removed at the end.
 set -u
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -24,7 +25,7 @@ verbose=0
 memory_mb=4000
 
 usage() {
-    sed -n '5,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+    sed -n '5,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
     exit 2
 }
 
@@ -53,15 +54,17 @@ mkdir -p "$build" && work=$(mktemp -d "$build/model.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 
-if ! spin -a "$@" "$model" >spin.out 2>&1 || [ ! -f pan.c ]; then
+if ! spin "-P$cc -E -x c" -a "$@" "$model" >spin.out 2>&1 || [ ! -f pan.c ]; then
     cat spin.out
     exit 1
 fi
-# A seeded run ends early: there compiling costs more than searching.
+# A seeded run ends early and a low limit means a small model: there compiling costs more than searching.
+opt=-O1
+[ "$seconds" -le 60 ] && opt=-O0
 flags=(-w -DSAFETY -DVECTORSZ=2048 "-DMEMLIM=$((memory_mb - 200))")
-depth=1000000
+depth=4000000
 case $expect in
-    complete) flags+=(-O2 -DCOLLAPSE) ;;
+    complete) flags+=($opt -DCOLLAPSE) ;;
     bounded) flags+=(-O2 -DBITSTATE) ;;
     *) flags+=(-O0 -DCOLLAPSE) ;;
 esac
@@ -97,7 +100,7 @@ esac
 echo "$title: $verdict; errors: ${errors:-none reported}, ${states:-?} states, ${elapsed:-?} s"
 trail=$(ls ./*.trail 2>/dev/null | head -n 1)
 show_trail() {
-    spin -t -p "$@" -k "$trail" "$model" 2>&1 | tail -n 60
+    spin "-P$cc -E -x c" -t -p "$@" -k "$trail" "$model" 2>&1 | sed '/^spin: trail ends/q' | tail -n 60
 }
 if [ "$verdict" = unexpected ]; then
     echo "expected $expect, got: ${message:-no error}; search complete: $whole"

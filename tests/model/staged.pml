@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: MIT
  *
- * Push, staged: rings with credits. N ranks run the same all-gather of C chunks a block over and over; blocks of a rank run one after
- * the other, as on one CPU thread. Flag and credit words hold {number, step}. Every store is delivered late and in any order.
+ * Push, staged: rings with credits. N ranks run the same all-gather of C chunks a block over and over; blocks of a
+ * rank run one after the other, as on one CPU thread. Flag and credit words hold {number, step}. Every store is
+ * delivered late and in any order.
  *
- * Default: a ring of K slots for each (sender, receiver, block), at the receiver. SHARED: all ranks are on one device; a block has one
- * ring, at the sender, into which it writes each chunk once; the staged peers read it there, and a slot is free when the credits of all
- * of them are in. DIRECT_LAST: the last rank has its receive buffer in a window, so nobody stages for it, and it sends no credits (it
- * is a sender like all others).
- * LAG: chunk s - LAG is drained in step s; with LAG > 0 a step first waits for both, the credits and the flags (as on a GPU).
+ * Default: a ring of K slots for each (sender, receiver, block), at the receiver. SHARED: all ranks are on one device;
+ * a block has one ring, at the sender, into which it writes each chunk once; the staged peers read it there, and a
+ * slot is free when the credits of all of them are in. DIRECT_LAST: the last rank has its receive buffer in a window,
+ * so nobody stages for it, and it sends no credits (it is a sender like all others). LAG: chunk s - LAG is drained in
+ * step s; with LAG > 0 a step first waits for both, the credits and the flags (as on a GPU).
+ *
+ * Every word is used in every operation, so none grows old enough to be taken after the wrap: no scrub here.
  *
  * Checked: wrong_chunk  a chunk is drained with the content of this operation and step;
  *          lost_chunk   a direct receive buffer is complete;
- *          not_quiet    when a rank leaves, no store issued towards it for this operation is in flight (Q; SHARED: words only, nobody
- *                       stores into a peer's ring);
+ *          not_quiet    when a rank leaves, no store issued towards it for this operation is in flight (Q; SHARED:
+ *                       words only, nobody stores into a peer's ring);
  *          no rank stays stuck (invalid end state).
  *
- * Seeds: NO_ADVERT_WAIT, NO_CREDIT, NO_RELEASE, OLD_CREDIT (credits without number), DRAIN_FIRST, REVERSED (odd ranks run their blocks
- * from the last to the first), ALL_CREDITS (every chunk is credited, needed or not); with SHARED: ONE_CREDIT (one peer's credit is
- * enough), DIRECT_CREDIT (with DIRECT_LAST: waits for the credit of a direct peer as well). */
+ * Seeds: NO_ADVERT_WAIT, NO_CREDIT, NO_RELEASE, OLD_CREDIT (credits without number), DRAIN_FIRST, REVERSED (odd ranks
+ * run their blocks from the last to the first), ALL_CREDITS (every chunk is credited, needed or not); with SHARED:
+ * ONE_CREDIT (one peer's credit is enough), DIRECT_CREDIT (with DIRECT_LAST: waits for the credit of a direct peer as
+ * well). */
 #ifndef N
 #define N 2
 #endif
@@ -33,7 +37,6 @@
 #ifndef LAG
 #define LAG 0
 #endif
-#define NUMS TAGS /* enough here: every word is used in every operation, so none grows old enough to wrap */
 #include "model.h"
 #define WORD(n, step) ((n) * 16 + (step))
 #define REACHED(x, n, s) ((x) != NONE && (x) / 16 == (n) && ((x) & 15) >= (s))

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * pan flags: -E
  *
- * Bit 31 of the operation word ("stopped") and blocks that come late. Two ranks, one operation of two blocks, each pushing one tile into
- * the peer's user buffer; then, on ranks whose launch failed, a replay of the launch. The number is drawn at entry: fetch-and-add on
- * {number, stopped, drawn}, the last to draw advances the number in a second step. A block that fails (mismatch, LEFT, revoked advert,
- * abort by the application) sets the bit, having seen its rank's own advert. A block that finds the bit at entry is late in a failing
- * launch if the own advert of the number it drew is there, and goes the way of a failing block from there on: revoke, LEFT, drain. Else
- * it belongs to a replay and leaves without a store.
+ * Bit 31 of the operation word ("stopped") and blocks that come late. Two ranks, one operation of two blocks, each
+ * pushing one tile into the peer's user buffer; then, on ranks whose launch failed, a replay of the launch. The number
+ * is drawn at entry: fetch-and-add on {number, stopped, drawn}, the last to draw advances the number in a second step.
+ * A block that fails (mismatch, LEFT, revoked advert, abort by the application) sets the bit, having seen its rank's
+ * own advert. A block that finds the bit at entry is late in a failing launch if the own advert of the number it drew
+ * is there, and goes the way of a failing block from there on: revoke, LEFT, drain. Else it belongs to a replay and
+ * leaves without a store.
  *
- * REVOKE_FIRST: the bit is set only after the revocation and its fence; then a late block need not revoke again (LATE_NO_REVOKE is
- * no fault then).
- * SERIAL: blocks of a rank run one after the other, as on one CPU thread; else in any overlap. Advert and revocation are followed by a
- * fence (revoke.pml has the form without one on the sender's side).
+ * REVOKE_FIRST: the bit is set only after the revocation and its fence; then a late block need not revoke again
+ * (LATE_NO_REVOKE is no fault then). SERIAL: blocks of a rank run one after the other, as on one CPU thread; else in
+ * any overlap. Advert and revocation are followed by a fence (revoke.pml has the form without one on the sender's
+ * side).
  *
  * Checked: late_store     no store lands in a user buffer whose owner's launch has ended;
  *          incomplete     a block that leaves without an error has its tiles;
@@ -19,9 +20,9 @@
  *          replay_stores  a block of a replay sends no advert, no data and no LEFT;
  *          late_silent    a block of the first launch never takes itself for a replay.
  *
- * Seeds: LATE_SILENT (a late block leaves without a word), LATE_NO_DRAIN, LATE_NO_REVOKE (a late block drains without having revoked
- * itself), LATE_NO_BUMP (a late block that is the last to draw does not advance the number), STOP_EARLY (the bit is set before the own
- * advert was seen). */
+ * Seeds: LATE_SILENT (a late block leaves without a word), LATE_NO_DRAIN, LATE_NO_REVOKE (a late block drains without
+ * having revoked itself), LATE_NO_BUMP (a late block that is the last to draw does not advance the number), STOP_EARLY
+ * (the bit is set before the own advert was seen). */
 #include "model.h"
 #define N 2
 #define G 2
@@ -47,13 +48,15 @@ bool failed[N];
 bool inside[N];                /* the user buffer belongs to the launch */
 hidden byte late_store, incomplete, stuck, replay_stores, late_silent;
 
+#define DELIVER_DATA(i) atomic { p_data[i] -> CHECK(late_store, inside[at]); data[i] = true; p_data[i] = false }
+
 proctype net(byte from; byte at)
 {
 end:
     do
     :: atomic { p_adv[AT(at, from)] != 0 -> adv[AT(at, from)] = p_adv[AT(at, from)]; p_adv[AT(at, from)] = 0 }
-    :: atomic { p_data[ROW(at, from, 0)] -> CHECK(late_store, inside[at]); data[ROW(at, from, 0)] = true; p_data[ROW(at, from, 0)] = false }
-    :: atomic { p_data[ROW(at, from, 1)] -> CHECK(late_store, inside[at]); data[ROW(at, from, 1)] = true; p_data[ROW(at, from, 1)] = false }
+    :: DELIVER_DATA(ROW(at, from, 0))
+    :: DELIVER_DATA(ROW(at, from, 1))
     od
 }
 
