@@ -8,7 +8,6 @@
 #include "protocol.h"
 
 #define CCL_DRAIN_LIMIT_NS 2000000000u /* then the block leaves unclean, which the host reports */
-#define CCL_DEAD_GRACE_NS 1000000000u  /* kernels of a dead process may run on for a moment (MPS) */
 
 /* Peers whose block of this index stores to us, and to whom this block stores: rotations first..last-1; for a partitioned block just one. */
 struct ccl_channels {
@@ -44,6 +43,10 @@ CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t pe
     uint32_t code, reason;
     ccl_note_failure();
     if (ccl_or_relaxed_agent_u64((uint64_t)&priv->err_claimed, 1) & 1) {
+        /* Nobody may see us revoke before he can see why. The block that writes the record waits for nobody. */
+        while (!(ccl_load_relaxed_agent_u64((uint64_t)&priv->err_claimed) & 2)) {
+            ccl_spin(a->flags);
+        }
         return;
     }
     switch (bad) {
@@ -63,11 +66,12 @@ CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t pe
         /* code and op are one 8-byte word; released last, pairs with the acquire of the host that reads the record */
         ccl_fence_release_system();
         ccl_store_relaxed_system_u64((uint64_t)e, (uint64_t)n << 32 | code);
-        if (known == 0) {
-            ccl_fence_release_system();
-            ccl_store_relaxed_system_u64((uint64_t)&page->abort, CCL_ABORT_WORD(code, a->rank, n));
-        }
+        /* The first reason stays; a page that has none yet gets ours, also when we only heard of another's, who may have died on the way. */
+        ccl_fence_release_system();
+        ccl_replace_relaxed_system_u64((uint64_t)&page->abort, 0, CCL_ABORT_WORD(code, a->rank, n));
     }
+    ccl_fence_release_system();
+    ccl_or_relaxed_agent_u64((uint64_t)&priv->err_claimed, 2);
     ccl_notify_fence(a);
     for (uint32_t d = 0; d < a->n; d++) {
         ccl_notify(a, ccl_rotate(a, d));
@@ -95,11 +99,11 @@ CCL_DEVICE_SLOW uint32_t ccl_drained(CCL_ARGS a, uint32_t n, uint32_t block, uin
     uint64_t me = ccl_peer_ctl(a, a->rank);
     const struct ccl_k_page *page = (const struct ccl_k_page *)a->page;
     uint64_t w = ccl_load_acquire_system_u64(ccl_full_addr(a, me, block, src));
-    if (CCL_TAG(w) == n && CCL_VALUE(w) >= CCL_STEP_DONE) {
-        return 1;
+    if (CCL_TAG(w) == n && (CCL_VALUE(w) >= CCL_STEP_DONE || (CCL_VALUE(w) > 0 && CCL_VALUE(w) < CCL_STEP_DIRECT))) {
+        return 1; /* done, gone, or known to stage: a block decides that before its first store */
     }
-    if (ccl_load_relaxed_system_u64((uint64_t)&page->dead[src / 64]) >> (src % 64) & 1) {
-        return waited_ns > CCL_DEAD_GRACE_NS;
+    if (ccl_load_acquire_system_u64((uint64_t)&page->dead[src / 64]) >> (src % 64) & 1) {
+        return waited_ns + 1 > CCL_DEAD_GRACE_NS;
     }
     /* Absent: it will see the revocation. Another signature: it compares with ours before its first store and leaves; its grid may not even have a
      * block of this index that could send LEFT. */
@@ -145,7 +149,7 @@ CCL_DEVICE_SLOW void ccl_fail(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t b
                 ccl_or_relaxed_agent_u64((uint64_t)&own->unclean, 1ull << (src % 64));
                 break;
             }
-            ccl_pause();
+            ccl_spin(a->flags);
         }
     }
 }

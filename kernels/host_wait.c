@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -52,14 +51,16 @@ static uint32_t look(const struct ccl_k_coll_args *a, uint64_t addr, uint32_t ta
                      uint64_t alt)
 {
     const struct ccl_k_page *page = (const struct ccl_k_page *)a->page;
-    if (ccl_load_relaxed_system_u64((uint64_t)&page->abort) != 0) {
+    if (ccl_load_acquire_system_u64((uint64_t)&page->abort) != 0) {
         return arrived(addr, tag, want) ? CCL_BAD_NONE : CCL_BAD_STOP;
     }
     if (ccl_load_acquire_system_u64((uint64_t)&page->dead[peer / 64]) >> (peer % 64) & 1) {
         return arrived(addr, tag, want) ? CCL_BAD_NONE : CCL_BAD_DEAD;
     }
-    if (alt != 0 && CCL_TAG(ccl_load_acquire_system_u64(alt)) == tag) {
-        return arrived(addr, tag, want) ? CCL_BAD_NONE : CCL_BAD_MISMATCH;
+    uint64_t other = alt != 0 ? ccl_load_acquire_system_u64(alt) : 0;
+    if (alt != 0 && CCL_TAG(other) == tag) {
+        uint32_t bad = CCL_VALUE(other) == CCL_SIG_REVOKED ? CCL_BAD_LEFT : CCL_BAD_MISMATCH;
+        return arrived(addr, tag, want) ? CCL_BAD_NONE : bad;
     }
     return CCL_BAD_NONE;
 }
@@ -87,11 +88,7 @@ uint32_t ccl_host_wait(const struct ccl_k_coll_args *a, uint64_t addr, uint32_t 
     struct ccl_k_page *page = (struct ccl_k_page *)a->page;
     uint32_t bad = CCL_BAD_NONE;
     for (uint32_t polls = 1; polls <= a->spin; polls++) {
-        if (a->flags & CCL_F_YIELD) {
-            sched_yield();
-        } else {
-            ccl_pause();
-        }
+        ccl_spin(a->flags);
         if (arrived(addr, tag, want)) {
             return CCL_BAD_NONE;
         }
@@ -101,19 +98,16 @@ uint32_t ccl_host_wait(const struct ccl_k_coll_args *a, uint64_t addr, uint32_t 
     }
     const struct ccl_host_block *block = ccl_block;
     uint64_t start = ccl_clock_ns();
-    int shown = 0;
+    uint64_t shown = (uint64_t)tag << 32 | (peer + 1);
     if (block->idle != NULL) {
         block->idle(); /* other ranks of this process may need a thread to get anywhere */
     }
     while (!arrived(addr, tag, want) && (bad = look(a, addr, tag, want, peer, alt)) == CCL_BAD_NONE) {
         sleep_once(a, addr, tag, want, peer, alt);
-        if (!shown && ccl_clock_ns() - start > STALL_NS) {
-            __atomic_store_n(&page->stalled, (uint64_t)tag << 32 | (peer + 1), __ATOMIC_RELAXED);
-            shown = 1;
+        if (ccl_clock_ns() - start > STALL_NS) {
+            __atomic_store_n(&page->stalled, shown, __ATOMIC_RELAXED); /* again and again: other blocks may wait too */
         }
     }
-    if (shown) {
-        __atomic_store_n(&page->stalled, 0, __ATOMIC_RELAXED);
-    }
+    ccl_replace_relaxed_system_u64((uint64_t)&page->stalled, shown, 0);
     return bad;
 }

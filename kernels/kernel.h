@@ -55,6 +55,7 @@ CCL_DEVICE void ccl_block_release_system(void)
     __builtin_amdgcn_s_barrier();
 }
 CCL_DEVICE void ccl_flag_release_system(void) {}
+CCL_DEVICE void ccl_warp_sync(void) {} /* lanes run in step */
 CCL_DEVICE void ccl_pause(void) { __builtin_amdgcn_s_sleep(1); }
 CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return (uint32_t)(((uint64_t)x * y) >> 32); }
 /* All outstanding loads of this wave have arrived, so that the first wait inside a loop need not drain stores too. */
@@ -92,6 +93,7 @@ CCL_DEVICE void ccl_block_sync(void) { __syncthreads(); }
  * fence by the flag's lane is enough: it is cumulative over the barrier. */
 CCL_DEVICE void ccl_block_release_system(void) { __syncthreads(); }
 CCL_DEVICE void ccl_flag_release_system(void) { ccl_fence_release_system(); }
+CCL_DEVICE void ccl_warp_sync(void) { __syncwarp(); }
 CCL_DEVICE void ccl_pause(void) {}
 CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return __umulhi(x, y); }
 CCL_DEVICE void ccl_wait_loads(void) {}
@@ -112,6 +114,8 @@ CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr)
 }
 
 #else /* CPU */
+
+#include <sched.h>
 
 #include "host.h"
 #include "host_copy.h"
@@ -138,12 +142,14 @@ CCL_DEVICE void ccl_block_sync(void) {}
 /* Streaming copies end with their own store fence (host_copy.c); all other payload stores are ordered by the release of the flag's fence,
  * which is nothing on x86. CCL_LITMUS_NO_RELEASE, for tests only, leaves it out: the thread sanitizer must then report a race. */
 CCL_DEVICE void ccl_block_release_system(void) {}
+CCL_DEVICE void ccl_warp_sync(void) {}
 #if defined(CCL_LITMUS_NO_RELEASE)
 #define ccl_publish_system ccl_store_relaxed_system_u64
 #else
 #define ccl_publish_system ccl_store_release_system_u64
 #endif
 #define ccl_advert_store ccl_store_release_system_u64
+#define CCL_DEAD_GRACE_NS 0u /* a dead process stores nothing */
 #define CCL_OWN_FIRST_BYTES (256u << 10) /* own parts up to this size are copied while the adverts travel: they stay in the cache */
 /* Lets the host skip its search for failed operations while there was none in this process. */
 #define ccl_note_failure() __atomic_store_n(&ccl_host_failed, 1, __ATOMIC_RELAXED)
@@ -159,16 +165,31 @@ CCL_DEVICE void ccl_pause(void)
     __asm__ volatile("yield");
 #endif
 }
+/* Between two polls that do not end in a sleep. */
+CCL_DEVICE void ccl_spin(uint32_t flags)
+{
+    if (flags & CCL_F_YIELD) {
+        sched_yield();
+    } else {
+        ccl_pause();
+    }
+}
 
 #endif
 
 #if !defined(CCL_ON_HOST)
 #define ccl_advert_store ccl_store_relaxed_system_u64
+#define CCL_DEAD_GRACE_NS 1000000000u /* kernels of a dead process may run on for a moment (MPS) */
 #define CCL_OWN_FIRST_BYTES 0u
 #define ccl_note_failure()
 #define CCL_ALT_LL(a, me, n, peer) 0 /* an LL rank sends advert words */
 #define CCL_LL_BODY "ll_packet_body.h"
 #define CCL_PUSH_DIRECT_BODY "push_direct_vectors.h"
+CCL_DEVICE void ccl_spin(uint32_t flags)
+{
+    (void)flags;
+    ccl_pause();
+}
 /* One flag word, by one lane, after ccl_block_release_system(). */
 CCL_DEVICE void ccl_publish_system(uint64_t addr, uint64_t word)
 {

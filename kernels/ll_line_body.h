@@ -63,7 +63,7 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
         if (own != a->src) {
             ccl_move_rows(own, a->ld_dst, a->src, a->ld_src, a->rows, a->row_bytes, 0);
         }
-        ccl_scrub(a, n, 1, 0);
+        ccl_scrub(a, n, 1, 0, 0);
     }
     for (uint32_t d = 1 + ccl_bid(); d < n_ranks; d += ccl_grid()) {
         uint32_t src = ccl_rotate(a, d), bad = CCL_BAD_NONE;

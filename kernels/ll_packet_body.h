@@ -46,7 +46,7 @@ CCL_DEVICE void ll_helper(CCL_ARGS a, uint32_t n, uint32_t lane)
     const struct ccl_channels none = {0, 0, 0, 0};
     ccl_advert_send(a, n, 2, lane, CCL_WARP);
     if (lane == 0) {
-        ccl_scrub(a, n, 1, 0);
+        ccl_scrub(a, n, 1, 2, 0);
     }
     for (uint32_t d = 1 + lane; d < a->n; d += CCL_WARP) {
         uint64_t where;

@@ -188,7 +188,7 @@ CCL_DEVICE uint64_t ccl_enter(CCL_ARGS a)
         }
     } else {
         old = ccl_add_relaxed_agent_u64(op_addr, 1);
-        if ((uint32_t)old == grid - 1) {
+        if (((uint32_t)old & ~CCL_OP_STOPPED) == grid - 1) {
             ccl_add_relaxed_agent_u64(op_addr, (1ull << 32) - grid);
         }
     }
@@ -252,33 +252,50 @@ CCL_DEVICE uint32_t ccl_advert_wait(CCL_ARGS a, uint32_t n, uint32_t peer, uint3
 
 /* ---- scrub ---- */
 
-/* Every word that operation n does not use gets a recent tag now and then, so that none keeps an old one until the tag comes round again:
- * every CCL_SCRUB_EVERY operations one LL line of either parity (ll: this operation uses them, so none) and one flag word. Rows below used_rows are in use.
- * The longest period, 32 x 2 x 128 blocks x 1024 ranks, is far below 2^32. */
-CCL_DEVICE void ccl_scrub(CCL_ARGS a, uint32_t n, int ll, uint32_t used_rows)
+/* A word that a peer may be storing for operation n: tag n-2 unless it carries n already. Tag n in an LL word or an advert means "this peer is in
+ * n, running that protocol" to whoever waits for the other one, so it must neither be made up nor be lost. */
+CCL_DEVICE void ccl_scrub_word(uint64_t addr, uint32_t n)
 {
-    if (n / 2 % CCL_SCRUB_EVERY != 0) {
+    uint64_t w = ccl_load_relaxed_system_u64(addr);
+    if (CCL_TAG(w) != n) {
+        ccl_replace_relaxed_system_u64(addr, w, CCL_TAGGED((n - 2) & CCL_TAG_MASK, 0));
+    }
+}
+
+/* Which turn of the scrub operation n is; turns of even and odd operations differ. False: n scrubs nothing. */
+CCL_DEVICE int ccl_scrub_turn(uint32_t n, uint32_t *turn)
+{
+    *turn = 2 * (n / 2 / CCL_SCRUB_EVERY) + (n & 1);
+    return n / 2 % CCL_SCRUB_EVERY == 0;
+}
+
+/* Every word that operation n does not use gets a recent tag now and then, so that none keeps an old one until the tag comes round again: in
+ * two of 2 x CCL_SCRUB_EVERY operations one LL line, the advert words of one peer, and one flag word. ll: LL lines are in use. advert_words: so many of an
+ * advert are in use. Rows below used_rows are in use. The longest period of a CPU, 16 x 2 x 128 blocks x 1024 ranks operations, is far below 2^32; a
+ * GPU's LL lines take 2^26. */
+CCL_DEVICE void ccl_scrub(CCL_ARGS a, uint32_t n, int ll, uint32_t advert_words, uint32_t used_rows)
+{
+    uint32_t turn;
+    if (!ccl_scrub_turn(n, &turn)) {
         return;
     }
     const uint64_t me = ccl_peer_ctl(a, a->rank);
-    const uint32_t turn = n / 2 / CCL_SCRUB_EVERY;
+    for (uint32_t w = advert_words; w < 8; w++) {
+        ccl_scrub_word(ccl_advert_addr(a, me, n, turn / 2 % a->n) + 8 * w, n);
+    }
     if (!ll) {
 #if defined(CCL_ON_HOST)
-        /* One tag word a source and parity: the data behind it never count as tags. Tag n-2 and not n, because tag n there means "the
-         * peer runs LL in operation n" to whoever waits for its advert; and if the peer does, its word must stay. */
-        uint64_t line = ccl_ll_addr(a, me, n, turn % a->n) + 56, w = ccl_load_relaxed_system_u64(line);
-        if (CCL_TAG(w) != n) {
-            ccl_replace_relaxed_system_u64(line, w, CCL_TAGGED((n - 2) & CCL_TAG_MASK, 0));
-        }
+        /* One tag word a source and parity: the data behind it never count as tags. */
+        ccl_scrub_word(ccl_ll_addr(a, me, n, turn / 2 % a->n) + 56, n);
 #else
         uint64_t lines = (uint64_t)a->n * (CCL_LL_SRC_BYTES / 64);
-        uint64_t line = ccl_ll_addr(a, me, n, 0) + turn % lines * 64;
+        uint64_t line = ccl_ll_addr(a, me, n, 0) + turn / 2 % lines * 64;
         for (uint32_t i = 0; i < 8; i++) {
             ccl_store_relaxed_system_u64(line + 8 * i, CCL_TAGGED(n, 0));
         }
 #endif
     }
-    uint32_t words = a->lay.blocks * a->n, x = (2 * turn + (n & 1)) % (2 * words), block = x % words / a->n;
+    uint32_t words = a->lay.blocks * a->n, x = turn % (2 * words), block = x % words / a->n;
     if (block >= used_rows) {
         ccl_store_relaxed_system_u64(x < words ? ccl_full_addr(a, me, block, x % a->n)
                                                : ccl_credit_addr(a, me, block, x % a->n),

@@ -33,6 +33,12 @@ CCL_DEVICE void push_set_bad(CCL_ARGS a, struct push_shared *sh, uint32_t bad, u
     ccl_or_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->priv)->stop, 1);
 }
 
+/* Peers may store into this rank's user memory by their blocks of this index. */
+CCL_DEVICE uint32_t push_exposed(CCL_ARGS a, const struct push_job *job)
+{
+    return a->where != 0 && job->chunks != 0;
+}
+
 /* Base of my part at rank `peer`, from its advert; 0: stage it. Resolved before the first store and before any loop. */
 CCL_DEVICE uint64_t push_resolve(CCL_ARGS a, uint32_t peer, uint64_t where)
 {
@@ -70,7 +76,7 @@ CCL_DEVICE uint32_t push_begin(CCL_ARGS a, struct push_shared *sh, struct push_j
     if (__builtin_expect((uint32_t)entry & CCL_OP_STOPPED, 0)) {
         /* A late block of the failing launch owes its peers an end; a replay has sent no advert and owes nothing. */
         if (t == 0 && CCL_TAG(ccl_load_relaxed_system_u64(ccl_advert_addr(a, me, n, a->rank))) == n) {
-            ccl_fail(a, n, block, CCL_BAD_STOP, a->rank, job->ch, a->where != 0, 0);
+            ccl_fail(a, n, block, CCL_BAD_STOP, a->rank, job->ch, push_exposed(a, job), 0);
         }
         return 0;
     }
@@ -78,10 +84,11 @@ CCL_DEVICE uint32_t push_begin(CCL_ARGS a, struct push_shared *sh, struct push_j
         if ((uint32_t)entry == 0) {
             ccl_advert_send(a, n, words, t, CCL_WARP);
             ccl_fence_advert_system(a);
+            ccl_warp_sync(); /* the adverts of all lanes are out */
             if (t == 0) {
                 /* The own advert says: mine are out. Release pairs with the acquire below, in the other blocks. */
                 ccl_store_release_system_u64(ccl_advert_addr(a, me, n, a->rank), CCL_TAGGED(n, a->sig));
-                ccl_scrub(a, n, 0, used_rows);
+                ccl_scrub(a, n, 0, words, used_rows);
             }
             for (uint32_t d = 1 + t; d < a->n; d += CCL_WARP) {
                 ccl_notify(a, ccl_rotate(a, d));
@@ -105,7 +112,7 @@ CCL_DEVICE uint32_t push_meet(CCL_ARGS a, struct push_shared *sh, struct push_jo
         if (ccl_grid() > 1) {
             /* Without early exit: this rank's first block is already running and waits for nobody before it stores this word. */
             while (CCL_TAG(ccl_load_acquire_system_u64(ccl_advert_addr(a, me, n, a->rank))) != n) {
-                ccl_pause();
+                ccl_spin(a->flags);
             }
         }
         uint32_t first = meet.to_first > 1 ? meet.to_first : 1;
@@ -117,11 +124,12 @@ CCL_DEVICE uint32_t push_meet(CCL_ARGS a, struct push_shared *sh, struct push_jo
                 push_set_bad(a, sh, bad, peer);
                 break;
             }
-            if (base != 0 && d < job->ch.to_last) {
+            if (base != 0 && d >= job->ch.to_first && d < job->ch.to_last) {
                 base[d] = push_resolve(a, peer, where);
                 if (base[d] == 0) {
                     sh->staged = 1;
-                    if (a->flags & CCL_F_FORCE_DIRECT) {
+                    /* A window we have not mapped yet is no fault of the caller's. */
+                    if ((a->flags & CCL_F_FORCE_DIRECT) && where >> 48 == 0) {
                         push_set_bad(a, sh, CCL_BAD_NO_WINDOW, peer);
                         break;
                     }
@@ -132,7 +140,7 @@ CCL_DEVICE uint32_t push_meet(CCL_ARGS a, struct push_shared *sh, struct push_jo
     ccl_block_sync();
     if (__builtin_expect(sh->bad != 0, 0)) {
         if (t == 0) {
-            ccl_fail(a, n, job->block, sh->bad, sh->peer, job->ch, a->where != 0, 0);
+            ccl_fail(a, n, job->block, sh->bad, sh->peer, job->ch, push_exposed(a, job), 0);
         }
         return 0;
     }
@@ -263,9 +271,10 @@ CCL_DEVICE uint32_t push_chunk(CCL_ARGS a, struct push_shared *sh, struct push_j
 /* Flag words nobody wrote in this operation get a recent tag, one column of the block's rows now and then. */
 CCL_DEVICE void push_leave(CCL_ARGS a, struct push_job *job)
 {
-    if (ccl_tid() == 0 && job->n % CCL_SCRUB_EVERY == 0) {
+    uint32_t turn;
+    if (ccl_tid() == 0 && ccl_scrub_turn(job->n, &turn)) {
         uint64_t me = ccl_peer_ctl(a, a->rank);
-        uint32_t x = job->n / CCL_SCRUB_EVERY % a->n, d = x >= a->rank ? x - a->rank : x + a->n - a->rank;
+        uint32_t x = turn % a->n, d = x >= a->rank ? x - a->rank : x + a->n - a->rank;
         ccl_store_relaxed_system_u64(ccl_credit_addr(a, me, job->block, x), CCL_TAGGED(job->n, 0));
         if (d == 0 || d < job->ch.from_first || d >= job->ch.from_last || job->chunks == 0) {
             ccl_store_relaxed_system_u64(ccl_full_addr(a, me, job->block, x), CCL_TAGGED(job->n, 0));
@@ -280,24 +289,28 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_shared *sh, str
     const uint64_t pieces = a->pieces_down * a->pieces_across;
     uint32_t words_out = 0;
     if (!sh->staged) {
-        ccl_push_direct(a, world, base, d_first, job->ch.to_last, job->first, job->stride, pieces);
-        ccl_block_release_system();
-        if (job->chunks != 0) {
-            push_post(a, job, base, CCL_STEP_DONE, PUSH_TO_ALL);
+        if (!ccl_push_direct(a, world, base, d_first, job->ch.to_last, job->first, job->stride, pieces)) {
+            push_set_bad(a, sh, CCL_BAD_STOP, a->rank); /* aborted: do not store on for seconds */
         }
-        words_out = 1;
+        ccl_block_release_system();
+        if (job->chunks != 0 && sh->bad == 0) {
+            push_post(a, job, base, CCL_STEP_DONE, PUSH_TO_ALL);
+            words_out = 1;
+        }
     } else if (job->chunks != 0) {
         push_post(a, job, base, CCL_STEP_DIRECT, PUSH_TO_DIRECT); /* nothing is published yet, so no release is needed */
     }
-    for (uint64_t c = 0; c < job->chunks; c++) {
-        if (!words_out && !push_chunk(a, sh, job, base, c)) {
+    const uint32_t pushed = words_out; /* all of it, directly */
+    for (uint64_t c = 0; c < job->chunks && sh->bad == 0; c++) {
+        if (!pushed && !push_chunk(a, sh, job, base, c)) {
             break;
         }
-        if (!words_out && c + 1 == job->chunks) {
+        if (!pushed && c + 1 == job->chunks) {
             push_post(a, job, base, CCL_STEP_DONE, PUSH_TO_DIRECT);
+            words_out = 1;
         }
         enum push_drained drained = push_drain(a, sh, job, c);
-        if (drained == PUSH_FAILED || (drained == PUSH_ALL_DIRECT && words_out)) {
+        if (drained == PUSH_FAILED || (drained == PUSH_ALL_DIRECT && pushed)) {
             break;
         }
     }
@@ -319,7 +332,7 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_shared *sh, str
     ccl_block_sync();
     if (__builtin_expect(sh->bad != 0, 0)) {
         if (ccl_tid() == 0) {
-            ccl_fail(a, job->n, job->block, sh->bad, sh->peer, job->ch, a->where != 0, words_out);
+            ccl_fail(a, job->n, job->block, sh->bad, sh->peer, job->ch, push_exposed(a, job), words_out);
         }
         return;
     }
@@ -351,7 +364,8 @@ CCL_DEVICE void push_all(CCL_ARGS a, uint32_t world, struct push_shared *sh, uin
     }
 }
 
-/* Block group g serves rank + g and hears from rank - g; group 0 copies the own part and, in its first block, waits for all adverts (E). */
+/* Block group g serves rank + g and hears from rank - g; group 0 copies the own part and, in its first block, waits for all adverts (E). With a
+ * shared ring every block waits for all adverts: any peer may still be reading the block's slots for the last operation (R). */
 CCL_DEVICE void push_partitioned(CCL_ARGS a, struct push_shared *sh, uint64_t *base)
 {
     const uint32_t g = ccl_bid() % a->n, k = ccl_bid() / a->n, back = g == 0 ? 0 : a->n - g;
@@ -360,7 +374,7 @@ CCL_DEVICE void push_partitioned(CCL_ARGS a, struct push_shared *sh, uint64_t *b
     const struct ccl_channels pair = {g, g + 1, back, back + (g != 0)}, everyone = {0, a->n, 0, 0};
     struct push_job job = {0, 0, pair, k, group_blocks, push_count(pieces, k, group_blocks)};
     if (push_begin(a, sh, &job, base, 8, ccl_grid()) &&
-        push_meet(a, sh, &job, base, 8, ccl_bid() == 0 ? everyone : pair)) {
+        push_meet(a, sh, &job, base, 8, ccl_bid() == 0 || a->lay.shared_ring ? everyone : pair)) {
         push_run(a, 0, sh, &job, base, g);
     }
 }

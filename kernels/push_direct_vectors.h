@@ -37,7 +37,7 @@ CCL_DEVICE struct ccl_step push_next(struct ccl_step s, struct ccl_piece p, uint
     return s;
 }
 
-CCL_DEVICE void ccl_push_direct(CCL_ARGS a, uint32_t world, const uint64_t *base, uint32_t d_first, uint32_t d_last,
+CCL_DEVICE uint32_t ccl_push_direct(CCL_ARGS a, uint32_t world, const uint64_t *base, uint32_t d_first, uint32_t d_last,
                                 uint64_t first, uint64_t stride, uint64_t pieces)
 {
     uint64_t bits = a->src;
@@ -47,10 +47,13 @@ CCL_DEVICE void ccl_push_direct(CCL_ARGS a, uint32_t world, const uint64_t *base
     if (a->rows > 1) {
         bits |= a->ld_src | a->ld_dst;
     }
-    if (first >= pieces) {
-        return;
+    if (a->pieces_across > 1) {
+        bits |= a->piece_bytes;
     }
-    if (ccl_unit(bits) != 16 || world == 0) {
+    if (first >= pieces) {
+        return 1;
+    }
+    if (ccl_unit(bits) != 16 || world == 0 || a->piece_bytes < 16) {
         for (uint64_t i = first; i < pieces; i += stride) {
             struct ccl_piece p = ccl_piece_at(a, i);
             for (uint32_t d = d_first; d < d_last; d++) {
@@ -60,7 +63,7 @@ CCL_DEVICE void ccl_push_direct(CCL_ARGS a, uint32_t world, const uint64_t *base
                 }
             }
         }
-        return;
+        return 1;
     }
     uint64_t dst[8];
 #pragma unroll
@@ -117,4 +120,5 @@ CCL_DEVICE void ccl_push_direct(CCL_ARGS a, uint32_t world, const uint64_t *base
             off[u] = next_off[u];
         }
     }
+    return 1;
 }

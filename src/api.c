@@ -236,8 +236,11 @@ cclResult_t cclCommDestroy(cclComm_t comm)
     if (comm == NULL) {
         return cclSuccess;
     }
-    CCL_CHECK(ccl_comm_valid(comm), cclInvalidArgument, CCL_INIT, "cclCommDestroy: %p is no live communicator",
-              (void *)comm);
+    bool live, mine = ccl_comm_claim(comm, false, &live);
+    CCL_CHECK(live, cclInvalidArgument, CCL_INIT, "cclCommDestroy: %p is no live communicator", (void *)comm);
+    if (!mine) {
+        return cclSuccess; /* another thread is aborting or destroying it */
+    }
     cclResult_t rc = ccl_comm_wait_idle(comm);
     bool failed = __atomic_load_n(&comm->page->abort, __ATOMIC_ACQUIRE) != 0;
     ccl_comm_destroy(comm, failed && !comm->props.is_host);
@@ -249,8 +252,9 @@ cclResult_t cclCommAbort(cclComm_t comm)
     if (comm == NULL) {
         return cclSuccess;
     }
-    CCL_CHECK(ccl_comm_valid(comm), cclInvalidArgument, CCL_INIT, "cclCommAbort: %p is no live communicator", (void *)comm);
-    return ccl_comm_abort(comm);
+    bool live, mine = ccl_comm_claim(comm, true, &live);
+    CCL_CHECK(live, cclInvalidArgument, CCL_INIT, "cclCommAbort: %p is no live communicator", (void *)comm);
+    return mine ? ccl_comm_abort(comm) : cclSuccess; /* else a destroying thread waits, and now gets on */
 }
 
 cclResult_t cclCommGetAsyncError(cclComm_t comm, cclResult_t *async_error)

@@ -26,7 +26,7 @@ RULES = [
     # Streams, events and memory of every backend: calls that end in the runtime.
     ("src/api_helpers.c", UTIL + ["src/comm/*", "src/runtime/runtime.h"], []),
     ("src/comm/*", UTIL + ["src/bootstrap/*", "src/heap/*", "src/runtime/runtime.h", "src/trace/*"] + KERNEL_ARGS, []),
-    ("src/coll/*", UTIL + ["src/comm/comm.h", "src/heap/heap.h", "src/runtime/runtime.h", "src/trace/trace.h"] + KERNEL_ARGS, []),
+    ("src/coll/*", UTIL + ["src/comm/comm.h", "src/comm/group.h", "src/heap/heap.h", "src/runtime/runtime.h", "src/trace/trace.h"] + KERNEL_ARGS, []),
     ("src/fused/*", UTIL + ["src/comm/comm.h", "src/coll/*.h", "src/heap/heap.h", "src/runtime/runtime.h", "src/trace/trace.h"]
      + KERNEL_ARGS, []),
     ("src/heap/alloc.[ch]", UTIL + [ALONE, "src/heap/alloc.h"], []),

@@ -2,6 +2,7 @@
  *
  * Enqueue an all-gather or a barrier. The plan of the last shape is kept, so a repeated call only sets pointers and launches. */
 #include "coll/coll.h"
+#include "comm/group.h"
 
 #include <string.h>
 
@@ -51,10 +52,11 @@ static cclResult_t launch(cclComm_t comm, struct cclStream *stream)
     const struct ccl_launch l = {.kernel = comm->plan.kernel,
                                  .grid = comm->plan.grid,
                                  .threads = comm->plan.threads,
+                                 .host_threads = (uint32_t)comm->agreed.host_blocks,
                                  .args = &comm->args,
                                  .args_bytes = comm->args_bytes};
     if (CCL_UNLIKELY(!comm->used_stream || comm->last_stream != stream)) {
-        CCL_TRY(ccl_comm_use_stream(comm, stream));
+        CCL_TRY(ccl_comm_use_stream(comm, stream, ccl_group_running()));
     }
     CCL_TRY(comm->rt->launch(stream, &l));
     if (!comm->props.is_host) {

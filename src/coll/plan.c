@@ -130,6 +130,10 @@ static cclResult_t choose_grid(cclComm_t comm, const struct shape *s, cclCallCon
         CCL_CHECK(wanted >= comm->n, cclInvalidArgument, CCL_COLL,
                   "variant partitioned: comm_sms is %d, at least one block for each of %d ranks is needed", wanted, comm->n);
     }
+    uint64_t channels = c->variant == cclVariantPartitioned ? (uint64_t)wanted / (uint64_t)comm->n : (uint64_t)wanted;
+    CCL_CHECK(pieces / channels < CCL_STEP_DIRECT - 1, cclInvalidArgument, CCL_COLL,
+              "tiles of %d x %d cut a part into %llu pieces, too many for %d blocks", c->tile_m, c->tile_n,
+              (unsigned long long)pieces, wanted);
     c->comm_sms = wanted;
     plan->grid = (uint32_t)wanted;
     return cclSuccess;

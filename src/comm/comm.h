@@ -72,7 +72,12 @@ struct cclComm {
     struct cclEvent *order_event;
     struct cclStream *own_stream; /* for merged launches of groups, made at the first need */
 
+    /* lifetime, under the list's lock */
+    bool closing; /* somebody destroys or aborts it, and only he frees it */
+    int busy;     /* threads that use it without owning it */
+
     /* error reporting */
+    bool many_streams; /* was used on more than one */
     bool sync_reported;
     uint64_t stall_seen, stall_since_ns;
     bool stall_told;
@@ -99,20 +104,23 @@ void ccl_comm_release(cclComm_t comm, bool unclean);
 cclResult_t ccl_comm_async_error(cclComm_t comm);
 /* Tell all ranks that this rank gives up, and why. */
 void ccl_comm_raise(cclComm_t comm, cclResult_t code, enum ccl_reason reason, int peer);
-/* Abort: raise, wait at most 4 s for the own kernels, release. */
+/* After ccl_comm_claim with raise: wait at most 4 s for the own kernels, release. */
 cclResult_t ccl_comm_abort(cclComm_t comm);
 extern const struct ccl_monitor_callbacks ccl_comm_monitor_callbacks;
 
 /* comm/comm_list.c: the communicators of this process */
 void ccl_comm_list_add(cclComm_t comm);
+/* Waits for the threads that are busy with comm. Nothing happens when it is not in the list. */
 void ccl_comm_list_remove(cclComm_t comm);
-/* True when comm is a live communicator of this process. */
-bool ccl_comm_valid(cclComm_t comm);
+/* How a thread gets the right to free comm: once. *live: comm is in the list. raise: tell all ranks first that this one aborts, also when another
+ * thread owns comm, whose wait then ends. */
+bool ccl_comm_claim(cclComm_t comm, bool raise, bool *live);
 /* stream is about to be destroyed. */
 void ccl_comm_forget_stream(struct cclStream *stream);
 /* First unreported error of a communicator that used stream last. */
 cclResult_t ccl_comm_stream_error(struct cclStream *stream);
-/* Order the next launch of comm on stream behind its last one. cclInvalidUsage: another rank of the same world uses this stream. */
-cclResult_t ccl_comm_use_stream(cclComm_t comm, struct cclStream *stream);
+/* Order the next launch of comm on stream behind its last one. cclInvalidUsage: another rank of the same world uses this stream, outside a group
+ * (in_group: the group has seen to it). */
+cclResult_t ccl_comm_use_stream(cclComm_t comm, struct cclStream *stream, bool in_group);
 
 #endif

@@ -147,15 +147,18 @@ void ccl_comm_raise(cclComm_t comm, cclResult_t code, enum ccl_reason reason, in
     for (int d = 0; d < comm->n; d++) {
         struct ccl_k_page *page = comm->peer_page[(comm->rank + d) % comm->n];
         struct ccl_k_err *e = &page->err[comm->n + comm->rank];
-        if (__atomic_load_n(&page->abort, __ATOMIC_RELAXED) == 0) {
+        uint64_t healthy = 0;
+        if (__atomic_load_n(&e->code, __ATOMIC_RELAXED) == 0) {
             e->op = op;
             e->rank = comm->rank;
             e->peer = peer;
             e->reason = reason;
             e->mine = comm->args.desc;
             __atomic_store_n(&e->code, (uint32_t)code, __ATOMIC_RELEASE); /* pairs with read_record */
-            __atomic_store_n(&page->abort, CCL_ABORT_WORD(code, comm->n + comm->rank, op), __ATOMIC_SEQ_CST);
         }
+        /* The first reason stays. */
+        __atomic_compare_exchange_n(&page->abort, &healthy, CCL_ABORT_WORD(code, comm->n + comm->rank, op), false,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
         comm->rt->host_wake(page);
     }
 }
@@ -164,7 +167,6 @@ cclResult_t ccl_comm_abort(cclComm_t comm)
 {
     uint64_t start = ccl_now_ns();
     bool left = !comm->used_stream;
-    ccl_comm_raise(comm, cclRemoteError, CCL_REASON_ABORT, -1);
     while (!left && ccl_now_ns() - start < ABORT_LIMIT_NS) {
         left = comm->rt->stream_query(comm->last_stream) != cclInProgress;
         if (!left) {

@@ -9,6 +9,7 @@
 #include "util/log.h"
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t list_idle = PTHREAD_COND_INITIALIZER;
 static cclComm_t list;
 
 void ccl_comm_list_add(cclComm_t comm)
@@ -22,6 +23,9 @@ void ccl_comm_list_add(cclComm_t comm)
 void ccl_comm_list_remove(cclComm_t comm)
 {
     pthread_mutex_lock(&list_lock);
+    while (comm->busy > 0) {
+        pthread_cond_wait(&list_idle, &list_lock);
+    }
     for (cclComm_t *p = &list; *p != NULL; p = &(*p)->next) {
         if (*p == comm) {
             *p = comm->next;
@@ -31,15 +35,23 @@ void ccl_comm_list_remove(cclComm_t comm)
     pthread_mutex_unlock(&list_lock);
 }
 
-bool ccl_comm_valid(cclComm_t comm)
+bool ccl_comm_claim(cclComm_t comm, bool raise, bool *live)
 {
-    bool found = false;
+    bool mine = false;
+    *live = false;
     pthread_mutex_lock(&list_lock);
-    for (cclComm_t c = list; c != NULL && !found; c = c->next) {
-        found = c == comm;
+    for (cclComm_t c = list; c != NULL && !*live; c = c->next) {
+        *live = c == comm;
+    }
+    if (*live) {
+        mine = !comm->closing;
+        comm->closing = true;
+        if (raise) {
+            ccl_comm_raise(comm, cclRemoteError, CCL_REASON_ABORT, -1);
+        }
     }
     pthread_mutex_unlock(&list_lock);
-    return found;
+    return mine;
 }
 
 void ccl_comm_forget_stream(struct cclStream *stream)
@@ -56,16 +68,25 @@ void ccl_comm_forget_stream(struct cclStream *stream)
 cclResult_t ccl_comm_stream_error(struct cclStream *stream)
 {
     cclResult_t rc = cclSuccess;
+    cclComm_t failed = NULL;
     pthread_mutex_lock(&list_lock);
-    for (cclComm_t c = list; c != NULL && rc == cclSuccess; c = c->next) {
+    for (cclComm_t c = list; c != NULL && failed == NULL; c = c->next) {
         /* An own record means that an operation of this rank failed; a peer may also give up between operations. */
-        if (c->used_stream && c->last_stream == stream && !c->sync_reported &&
+        if (c->used_stream && (c->last_stream == stream || c->many_streams) && !c->sync_reported &&
             __atomic_load_n(&c->page->err[c->rank].code, __ATOMIC_ACQUIRE) != 0) {
             c->sync_reported = true;
-            rc = ccl_comm_async_error(c);
+            c->busy++;
+            failed = c;
         }
     }
     pthread_mutex_unlock(&list_lock);
+    if (failed != NULL) {
+        rc = ccl_comm_async_error(failed); /* may wait for the other side's record */
+        pthread_mutex_lock(&list_lock);
+        failed->busy--;
+        pthread_cond_broadcast(&list_idle);
+        pthread_mutex_unlock(&list_lock);
+    }
     return rc;
 }
 
@@ -85,10 +106,12 @@ static cclResult_t check_stream_free(cclComm_t comm, struct cclStream *stream)
     return cclSuccess;
 }
 
-cclResult_t ccl_comm_use_stream(cclComm_t comm, struct cclStream *stream)
+cclResult_t ccl_comm_use_stream(cclComm_t comm, struct cclStream *stream, bool in_group)
 {
     const struct ccl_runtime_ops *rt = comm->rt;
-    CCL_TRY(check_stream_free(comm, stream));
+    if (!in_group) {
+        CCL_TRY(check_stream_free(comm, stream));
+    }
     if (comm->used_stream) {
         if (comm->order_event == NULL) {
             CCL_TRY(rt->event_create(&comm->order_event));
@@ -100,6 +123,7 @@ cclResult_t ccl_comm_use_stream(cclComm_t comm, struct cclStream *stream)
         CCL_TRY(rt->event_wait(stream, comm->order_event));
     }
     pthread_mutex_lock(&list_lock);
+    comm->many_streams = comm->many_streams || comm->used_stream;
     comm->last_stream = stream;
     comm->used_stream = true;
     pthread_mutex_unlock(&list_lock);

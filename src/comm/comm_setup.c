@@ -311,6 +311,12 @@ void ccl_comm_release(cclComm_t comm, bool unclean)
         return;
     }
     if (comm->page != NULL) {
+        uint64_t late = __atomic_load_n(&comm->page->unclean, __ATOMIC_ACQUIRE);
+        if (late != 0) {
+            CCL_LOG(CCL_LOG_WARN, CCL_COLL,
+                    "rank %d left a failed operation while ranks of mask %#llx (modulo 64) could still store into its receive buffer",
+                    comm->rank, (unsigned long long)late);
+        }
         __atomic_store_n(&comm->page->state, CCL_PAGE_CLOSED, __ATOMIC_RELEASE);
     }
     /* By Q no peer stores to us after a clean end; after an unclean one late stores hit the peers' own mappings of the same memory, which the

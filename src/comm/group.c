@@ -35,6 +35,7 @@ struct lane {
 };
 
 static _Thread_local int depth;
+static _Thread_local bool running;
 static _Thread_local cclResult_t group_error;
 static _Thread_local struct job *first_job, *last_job;
 static _Thread_local size_t job_count;
@@ -42,6 +43,11 @@ static _Thread_local size_t job_count;
 bool ccl_group_active(void)
 {
     return depth > 0;
+}
+
+bool ccl_group_running(void)
+{
+    return running;
 }
 
 cclResult_t ccl_group_note(cclResult_t rc)
@@ -188,13 +194,27 @@ static cclResult_t open_own_streams(void)
     return cclSuccess;
 }
 
+/* Operations before job are enqueued, job failed and the rest will not come: ranks of this group would wait for each other for ever. */
+static void give_up(const struct job *job, cclResult_t code)
+{
+    for (const struct job *j = first_job; j != job; j = j->next) {
+        if (j->kind == CCL_JOB_ENQUEUE && j->comm != job->comm && j->comm->agreed.world_id == job->comm->agreed.world_id) {
+            ccl_comm_raise(j->comm, code, CCL_REASON_ABORT, -1);
+        }
+    }
+}
+
 static cclResult_t run_enqueues(void)
 {
     CCL_TRY(open_own_streams());
     for (struct job *job = first_job; job != NULL; job = job->next) {
         if (job->kind == CCL_JOB_ENQUEUE) {
             bool own = needs_own_stream(job);
-            CCL_TRY(job->run(job->arg, own ? job->comm->own_stream : job->stream));
+            cclResult_t rc = job->run(job->arg, own ? job->comm->own_stream : job->stream);
+            if (rc != cclSuccess) {
+                give_up(job, rc);
+                return rc;
+            }
         }
     }
     /* Behind the last job: the user's streams go on when the own streams are through. */
@@ -219,12 +239,14 @@ cclResult_t ccl_group_end(void)
         return cclSuccess;
     }
     cclResult_t rc = group_error;
+    running = true;
     if (rc == cclSuccess) {
         rc = run_setups();
     }
     if (rc == cclSuccess) {
         rc = run_enqueues();
     }
+    running = false;
     while (first_job != NULL) {
         struct job *job = first_job;
         first_job = job->next;

@@ -14,6 +14,8 @@ enum ccl_job_kind { CCL_JOB_SETUP, CCL_JOB_ENQUEUE };
 typedef cclResult_t (*ccl_job_fn)(void *arg, struct cclStream *stream);
 
 bool ccl_group_active(void);
+/* The calling thread is inside cclGroupEnd. */
+bool ccl_group_running(void);
 /* Run now, or keep for the end of the group when one is open. */
 cclResult_t ccl_group_submit(enum ccl_job_kind kind, ccl_job_fn run, const void *arg, size_t bytes, cclComm_t comm,
                              struct cclStream *stream);

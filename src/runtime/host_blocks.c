@@ -119,9 +119,11 @@ static void wait_helpers(struct job *job)
     __atomic_fetch_sub(&pool.waiting, 1, __ATOMIC_RELAXED);
 }
 
-void ccl_host_blocks_run(ccl_host_kernel_fn fn, const void *args, uint32_t grid, void (*idle)(void))
+void ccl_host_blocks_run(ccl_host_kernel_fn fn, const void *args, uint32_t grid, uint32_t limit,
+                         void (*idle)(void))
 {
     uint32_t threads = __atomic_load_n(&pool.threads, __ATOMIC_RELAXED);
+    threads = limit != 0 && limit < threads ? limit : threads;
     threads = threads < grid ? threads : grid;
     if (threads <= 1) {
         struct ccl_host_block block = {.grid = grid, .idle = idle};

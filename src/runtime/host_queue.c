@@ -140,7 +140,7 @@ uint64_t ccl_host_stream_commit(struct cclStream *s, struct ccl_host_task *task)
 }
 
 cclResult_t ccl_host_stream_launch(struct cclStream *s, ccl_host_kernel_fn fn, uint32_t grid, const void *args,
-                                   size_t args_bytes)
+                                   size_t args_bytes, uint32_t threads)
 {
     struct ccl_host_task *task;
     CCL_CHECK(args_bytes <= CCL_HOST_MAX_ARGS, cclInvalidArgument, CCL_RT, "%zu bytes of kernel arguments, at most %d",
@@ -148,6 +148,7 @@ cclResult_t ccl_host_stream_launch(struct cclStream *s, ccl_host_kernel_fn fn, u
     CCL_TRY(ccl_host_stream_begin(s, CCL_HOST_TASK_LAUNCH, args_bytes, &task));
     task->u.launch.fn = fn;
     task->u.launch.grid = grid;
+    task->u.launch.threads = threads;
     if (args_bytes > 0) {
         memcpy(task + 1, args, args_bytes);
     }

@@ -44,7 +44,8 @@ static struct ccl_host_task *execute(struct ccl_host_task *task)
     case CCL_HOST_TASK_JUMP:
         return task->u.jump;
     case CCL_HOST_TASK_LAUNCH:
-        ccl_host_blocks_run(task->u.launch.fn, task + 1, task->u.launch.grid, ccl_host_streams_idle);
+        ccl_host_blocks_run(task->u.launch.fn, task + 1, task->u.launch.grid, task->u.launch.threads,
+                            ccl_host_streams_idle);
         break;
     case CCL_HOST_TASK_COPY:
         memcpy(task->u.copy.dst, task->u.copy.src, task->u.copy.size_bytes);
@@ -234,7 +235,14 @@ cclResult_t ccl_host_stream_destroy(struct cclStream *s)
     ccl_host_worker_stop(s);
     __atomic_store_n(&s->live, 0, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&live_streams, 1, __ATOMIC_RELAXED);
+    /* The last runner may have published its last task and not yet left run_tasks: take the run lock from it, so that it does not write into
+     * a record that is reused. Acquire pairs with its exchange. */
+    for (uint32_t unlocked = 0; !__atomic_compare_exchange_n(&s->run, &unlocked, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+         unlocked = 0) {
+        sched_yield();
+    }
     ccl_host_queue_finish(s);
+    __atomic_store_n(&s->run, 0, __ATOMIC_RELEASE);
     pthread_mutex_lock(&free_lock);
     s->next_free = free_streams;
     free_streams = s;

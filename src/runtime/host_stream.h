@@ -37,7 +37,7 @@ struct ccl_host_task {
     union {
         struct {
             ccl_host_kernel_fn fn;
-            uint32_t grid;
+            uint32_t grid, threads;
         } launch;
         struct {
             void *dst;
@@ -104,9 +104,9 @@ cclResult_t ccl_host_stream_begin(struct cclStream *stream, enum ccl_host_task_k
                                   struct ccl_host_task **task);
 /* Publish; returns the position that is reached when the task has run. */
 uint64_t ccl_host_stream_commit(struct cclStream *stream, struct ccl_host_task *task);
-/* Enqueue fn(args copy, block) for each of grid blocks. */
+/* Enqueue fn(args copy, block) for each of grid blocks, on at most so many threads (0: as many as the process may use). */
 cclResult_t ccl_host_stream_launch(struct cclStream *stream, ccl_host_kernel_fn fn, uint32_t grid, const void *args,
-                                   size_t args_bytes);
+                                   size_t args_bytes, uint32_t threads);
 
 /* Position of the last task enqueued so far. */
 uint64_t ccl_host_stream_tail(const struct cclStream *stream);

@@ -48,6 +48,7 @@ struct ccl_launch {
     enum ccl_kernel kernel;
     uint32_t grid, threads; /* blocks, threads a block (1 on the host) */
     uint32_t shared_bytes;
+    uint32_t host_threads; /* host: most threads that run the blocks at once; blocks wait for peers, who need the cores too */
     uint32_t args_bytes; /* of args; a host backend copies just these */
     const void *args;    /* copied before launch returns */
 };

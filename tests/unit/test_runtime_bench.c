@@ -38,13 +38,13 @@ static void measure(struct cclStream *stream, size_t args_bytes, double best[3])
     for (int r = 0; r < REPEATS; r++) {
         uint64_t t0 = ccl_now_ns();
         for (int i = 0; i < BATCH; i++) {
-            TEST_EQ(ccl_host_stream_launch(stream, count_call, 1, &args, args_bytes), cclSuccess);
+            TEST_EQ(ccl_host_stream_launch(stream, count_call, 1, &args, args_bytes, 0), cclSuccess);
         }
         uint64_t t1 = ccl_now_ns();
         ccl_host_stream_wait(stream, ccl_host_stream_tail(stream));
         uint64_t t2 = ccl_now_ns();
         for (int i = 0; i < BATCH; i++) {
-            TEST_EQ(ccl_host_stream_launch(stream, count_call, 1, &args, args_bytes), cclSuccess);
+            TEST_EQ(ccl_host_stream_launch(stream, count_call, 1, &args, args_bytes, 0), cclSuccess);
             ccl_host_stream_wait(stream, ccl_host_stream_tail(stream));
         }
         uint64_t t3 = ccl_now_ns();
@@ -65,7 +65,7 @@ static void measure_others(struct cclStream *stream)
         ccl_host_blocks_set_threads(threads);
         for (int r = 0; r < REPEATS / 10; r++) {
             for (int i = 0; i < BATCH; i++) {
-                TEST_OK(ccl_host_stream_launch(stream, empty_kernel, 8, NULL, 0));
+                TEST_OK(ccl_host_stream_launch(stream, empty_kernel, 8, NULL, 0, 0));
             }
             uint64_t start_ns = ccl_now_ns();
             test_sync(stream);

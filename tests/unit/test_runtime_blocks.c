@@ -49,7 +49,7 @@ static void check_once_in_order(uint32_t threads)
     TEST_OK(ccl_host_stream_create(&stream));
     for (int round = 0; round < 100; round++) {
         struct launch_log log = {.threads = threads}, *arg = &log;
-        TEST_OK(ccl_host_stream_launch(stream, log_kernel, GRID, &arg, sizeof(arg)));
+        TEST_OK(ccl_host_stream_launch(stream, log_kernel, GRID, &arg, sizeof(arg), 0));
         test_sync(stream);
         for (int i = 0; i < GRID; i++) {
             TEST_EQ(log.runs[i], 1);
@@ -91,7 +91,7 @@ static void *pair_thread(void *p)
     TEST_OK(ccl_host_stream_create(&stream));
     for (uint32_t round = 1; round <= 100; round++) {
         struct pair_args args = {side->pair, side->side, round};
-        TEST_OK(ccl_host_stream_launch(stream, pair_kernel, GRID, &args, sizeof(args)));
+        TEST_OK(ccl_host_stream_launch(stream, pair_kernel, GRID, &args, sizeof(args), 0));
         test_sync(stream);
     }
     TEST_OK(ccl_host_stream_destroy(stream));
@@ -143,7 +143,7 @@ static void check_idle(void)
         test_sleep_us(10000);
         uint64_t start_ns = ccl_now_ns();
         for (int i = 0; i < RANKS; i++) {
-            TEST_OK(ccl_host_stream_launch(streams[i], meet_kernel, 1, &arg, sizeof(arg)));
+            TEST_OK(ccl_host_stream_launch(streams[i], meet_kernel, 1, &arg, sizeof(arg), 0));
         }
         test_sync(streams[0]);
         ns[round] = ccl_now_ns() - start_ns;

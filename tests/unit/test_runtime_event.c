@@ -33,12 +33,12 @@ static void sleep_kernel(const void *args, const struct ccl_host_block *block)
 static void put(struct cclStream *stream, int *dst, const int *src, pthread_t *runner)
 {
     struct put p = {dst, src, runner};
-    TEST_OK(ccl_host_stream_launch(stream, put_kernel, 1, &p, sizeof(p)));
+    TEST_OK(ccl_host_stream_launch(stream, put_kernel, 1, &p, sizeof(p), 0));
 }
 
 static void gate(struct cclStream *stream, struct test_gate *g)
 {
-    TEST_OK(ccl_host_stream_launch(stream, test_gate_kernel, 1, &g, sizeof(g)));
+    TEST_OK(ccl_host_stream_launch(stream, test_gate_kernel, 1, &g, sizeof(g), 0));
 }
 
 static void check_never_recorded(struct cclStream *stream)
@@ -167,7 +167,7 @@ static void check_elapsed(struct cclStream *stream)
     TEST_OK(ccl_host_event_create(&start));
     TEST_OK(ccl_host_event_create(&end));
     TEST_OK(ccl_host_event_record(start, stream));
-    TEST_OK(ccl_host_stream_launch(stream, sleep_kernel, 1, &us, sizeof(us)));
+    TEST_OK(ccl_host_stream_launch(stream, sleep_kernel, 1, &us, sizeof(us), 0));
     TEST_OK(ccl_host_event_record(end, stream));
     TEST_EQ(ccl_host_event_elapsed(&ms, start, end), cclInvalidUsage);
     TEST_OK(ccl_host_event_sync(end));
@@ -189,7 +189,7 @@ static void check_destroyed(struct cclStream *b)
     TEST_OK(ccl_host_stream_create(&a));
     TEST_OK(ccl_host_event_create(&event));
     gate(b, &g);
-    TEST_OK(ccl_host_stream_launch(a, sleep_kernel, 1, &(unsigned){1000}, sizeof(unsigned)));
+    TEST_OK(ccl_host_stream_launch(a, sleep_kernel, 1, &(unsigned){1000}, sizeof(unsigned), 0));
     TEST_OK(ccl_host_event_record(event, a));
     TEST_OK(ccl_host_event_wait(b, event));
     put(b, &y, &zero, NULL);

@@ -41,7 +41,7 @@ static void enqueue_step(struct cclStream *stream, uint64_t *next, uint64_t numb
     for (size_t i = 0; i < bytes; i++) {
         s.pattern[i] = (unsigned char)(number + i);
     }
-    TEST_OK(ccl_host_stream_launch(stream, step_kernel, 1, &s, offsetof(struct step, pattern) + bytes));
+    TEST_OK(ccl_host_stream_launch(stream, step_kernel, 1, &s, offsetof(struct step, pattern) + bytes, 0));
 }
 
 /* A queue that cannot drain grows, keeps the order, and is small again after some ordinary work. */
@@ -51,7 +51,7 @@ static void check_order_and_growth(void)
     struct test_gate gate = {0, 0}, *arg = &gate;
     uint64_t next = 0, number = 0;
     TEST_OK(ccl_host_stream_create(&stream));
-    TEST_OK(ccl_host_stream_launch(stream, test_gate_kernel, 1, &arg, sizeof(arg)));
+    TEST_OK(ccl_host_stream_launch(stream, test_gate_kernel, 1, &arg, sizeof(arg), 0));
     for (; number < 5000; number++) {
         enqueue_step(stream, &next, number);
     }
@@ -130,7 +130,7 @@ static void check_worker(unsigned pause_us, int rounds)
     for (int i = 0; i < rounds; i++) {
         uint32_t flag = 0, *arg = &flag;
         uint64_t start_ns = ccl_now_ns();
-        TEST_OK(ccl_host_stream_launch(stream, flag_kernel, 1, &arg, sizeof(arg)));
+        TEST_OK(ccl_host_stream_launch(stream, flag_kernel, 1, &arg, sizeof(arg), 0));
         TEST_CHECK(test_await(&flag, 1));
         uint64_t ns = ccl_now_ns() - start_ns;
         best_ns = ns < best_ns ? ns : best_ns;
@@ -157,7 +157,7 @@ static void check_wait_position(void)
         uint64_t middle = 0;
         for (int i = 0; i < 2; i++) {
             struct test_gate *arg = &gates[i];
-            TEST_OK(ccl_host_stream_launch(stream, test_gate_kernel, 1, &arg, sizeof(arg)));
+            TEST_OK(ccl_host_stream_launch(stream, test_gate_kernel, 1, &arg, sizeof(arg), 0));
             middle = i == 0 ? ccl_host_stream_tail(stream) : middle;
         }
         ccl_host_stream_nudge(stream);
@@ -191,8 +191,8 @@ static void check_destroy_waits(void)
     uint32_t flag = 0, *flag_arg = &flag;
     pthread_t thread;
     TEST_OK(ccl_host_stream_create(&stream));
-    TEST_OK(ccl_host_stream_launch(stream, test_gate_kernel, 1, &arg, sizeof(arg)));
-    TEST_OK(ccl_host_stream_launch(stream, flag_kernel, 1, &flag_arg, sizeof(flag_arg)));
+    TEST_OK(ccl_host_stream_launch(stream, test_gate_kernel, 1, &arg, sizeof(arg), 0));
+    TEST_OK(ccl_host_stream_launch(stream, flag_kernel, 1, &flag_arg, sizeof(flag_arg), 0));
     TEST_EQ(pthread_create(&thread, NULL, open_later, &gate), 0);
     TEST_OK(ccl_host_stream_destroy(stream));
     TEST_EQ(flag, 1);
@@ -208,7 +208,7 @@ static void check_cycles(void)
         uint32_t flag = 0, *arg = &flag;
         for (int k = 0; k < 2; k++) {
             TEST_OK(ccl_host_stream_create(&streams[k]));
-            TEST_OK(ccl_host_stream_launch(streams[k], flag_kernel, 1, &arg, sizeof(arg)));
+            TEST_OK(ccl_host_stream_launch(streams[k], flag_kernel, 1, &arg, sizeof(arg), 0));
         }
         for (int k = 0; k < 2; k++) {
             TEST_OK(ccl_host_stream_destroy(streams[k]));
@@ -253,7 +253,7 @@ static void check_exit_with_pending_work(void)
         struct cclStream *stream;
         bool ok = ccl_host_stream_resolve(NULL, &stream) == cclSuccess;
         for (int i = 0; i < 3; i++) {
-            ok = ok && ccl_host_stream_launch(stream, test_gate_kernel, 1, &arg, sizeof(arg)) == cclSuccess;
+            ok = ok && ccl_host_stream_launch(stream, test_gate_kernel, 1, &arg, sizeof(arg), 0) == cclSuccess;
         }
         exit(ok && test_await(&gate.entered, 1) ? 3 : 4);
     }
@@ -266,7 +266,7 @@ static void check_fork(void)
     struct cclStream *stream;
     uint32_t flag = 0, *arg = &flag;
     TEST_OK(ccl_host_stream_create(&stream));
-    TEST_OK(ccl_host_stream_launch(stream, flag_kernel, 1, &arg, sizeof(arg)));
+    TEST_OK(ccl_host_stream_launch(stream, flag_kernel, 1, &arg, sizeof(arg), 0));
     test_sync(stream);
     fflush(NULL);
     pid_t pid = fork();
