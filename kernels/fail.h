@@ -66,9 +66,9 @@ CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t pe
         /* code and op are one 8-byte word; released last, pairs with the acquire of the host that reads the record */
         ccl_fence_release_system();
         ccl_store_relaxed_system_u64((uint64_t)e, (uint64_t)n << 32 | code);
-        /* The first reason stays; a page that has none yet gets ours, also when we only heard of another's, who may have died on the way. */
+        /* The first reason stays. What we only heard of is passed on, since who raised it may have died on the way. */
         ccl_fence_release_system();
-        ccl_replace_relaxed_system_u64((uint64_t)&page->abort, 0, CCL_ABORT_WORD(code, a->rank, n));
+        ccl_replace_relaxed_system_u64((uint64_t)&page->abort, 0, known != 0 ? known : CCL_ABORT_WORD(code, a->rank, n));
     }
     ccl_fence_release_system();
     ccl_or_relaxed_agent_u64((uint64_t)&priv->err_claimed, 2);
@@ -101,6 +101,9 @@ CCL_DEVICE_SLOW uint32_t ccl_drained(CCL_ARGS a, uint32_t n, uint32_t block, uin
     uint64_t w = ccl_load_acquire_system_u64(ccl_full_addr(a, me, block, src));
     if (CCL_TAG(w) == n && (CCL_VALUE(w) >= CCL_STEP_DONE || (CCL_VALUE(w) > 0 && CCL_VALUE(w) < CCL_STEP_DIRECT))) {
         return 1; /* done, gone, or known to stage: a block decides that before its first store */
+    }
+    if (CCL_TAG(w) == ((n + 1) & CCL_TAG_MASK)) {
+        return 1; /* it had finished n and failed in n+1, where LEFT took the place of a DONE we had not read */
     }
     if (ccl_load_acquire_system_u64((uint64_t)&page->dead[src / 64]) >> (src % 64) & 1) {
         return waited_ns + 1 > CCL_DEAD_GRACE_NS;

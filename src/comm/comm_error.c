@@ -12,6 +12,7 @@
 #include "util/log.h"
 
 #define OTHER_SIDE_NS 500000000u  /* wait for the second record of a mismatch, so that the text can name both calls */
+#define REPORT_LIMIT_MS 50
 #define ABORT_LIMIT_NS 4000000000u
 
 static const char *const op_names[CCL_NUM_OPS] = {"nothing", "barrier", "all_gather", "all_gather_2d"};
@@ -72,16 +73,23 @@ static void name_rank(cclComm_t comm, int rank, char *text, size_t bytes)
     }
 }
 
+/* Another rank may have passed the abort word on before the record came. */
+static bool await_record(cclComm_t comm, int slot, struct ccl_k_err *out)
+{
+    uint64_t start = ccl_now_ns();
+    bool known = read_record(comm, slot, out);
+    while (!known && ccl_now_ns() - start < OTHER_SIDE_NS) {
+        pause_ms(1);
+        known = read_record(comm, slot, out);
+    }
+    return known;
+}
+
 static void describe_mismatch(cclComm_t comm, const struct ccl_k_err *e, char *text, size_t bytes)
 {
     struct ccl_k_err other;
     char call[160], other_call[160] = "something else", who[32], whom[32];
-    uint64_t start = ccl_now_ns();
-    bool known = read_record(comm, e->peer, &other);
-    while (!known && ccl_now_ns() - start < OTHER_SIDE_NS) {
-        pause_ms(1);
-        known = read_record(comm, e->peer, &other);
-    }
+    bool known = await_record(comm, e->peer, &other);
     describe_call(&e->mine, call, sizeof(call));
     if (known) {
         describe_call(&other.mine, other_call, sizeof(other_call));
@@ -100,7 +108,7 @@ static void describe(cclComm_t comm, uint64_t word, char *text, size_t bytes)
     struct ccl_k_err e;
     char call[160];
     int origin = (int)(word >> 8 & 0xffffff);
-    if (!read_record(comm, origin, &e)) {
+    if (!await_record(comm, origin, &e)) {
         snprintf(text, bytes, "rank %d gave up", origin % comm->n);
         return;
     }
@@ -180,6 +188,12 @@ cclResult_t ccl_comm_abort(cclComm_t comm)
         comm->port = NULL;
         return ccl_error_set(cclSystemError, CCL_COLL, "an operation of rank %d did not end within 4 s of the abort",
                              comm->rank);
+    }
+    /* A thread may be on its way out of cclStreamSynchronize, to look for the error of an operation that we ended. */
+    for (int ms = 0; ms < REPORT_LIMIT_MS && comm->page->err[comm->rank].code != 0 &&
+                     !__atomic_load_n(&comm->sync_reported, __ATOMIC_ACQUIRE);
+         ms++) {
+        pause_ms(1);
     }
     ccl_comm_destroy(comm, !comm->props.is_host);
     return cclSuccess;

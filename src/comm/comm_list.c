@@ -74,7 +74,7 @@ cclResult_t ccl_comm_stream_error(struct cclStream *stream)
         /* An own record means that an operation of this rank failed; a peer may also give up between operations. */
         if (c->used_stream && (c->last_stream == stream || c->many_streams) && !c->sync_reported &&
             __atomic_load_n(&c->page->err[c->rank].code, __ATOMIC_ACQUIRE) != 0) {
-            c->sync_reported = true;
+            __atomic_store_n(&c->sync_reported, true, __ATOMIC_RELEASE);
             c->busy++;
             failed = c;
         }
