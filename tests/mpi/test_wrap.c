@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Proves that a program which uses one kind of operation only, for longer than a tag is wide, stays right: what that kind never writes must not
+ * be taken for new when the tag comes round. Run with a library of 10-bit tags (mpi.narrow_wrap); with the normal one it is a short run. */
+
+/* CTEST: ranks 2 3; labels mpi host; timeout 60 */
+#include <string.h>
+
+#include "common.h"
+
+#define CALLS 2600 /* two and a half times round a 10-bit tag */
+
+static cclComm_t comm;
+static cclStream_t stream;
+
+/* count elements of 8 bytes; one rank is late now and then, so that the others look around while they wait. */
+static void gathers(const char *what, size_t count, int variant)
+{
+    cclCallConfig_t config = CCL_CALL_CONFIG_INITIALIZER;
+    uint64_t *send, *recv;
+    int wrong = 0;
+
+    tm_at("%s", what);
+    TM_MUST(cclMemAlloc(comm, (void **)&send, count * 8));
+    TM_MUST(cclMemAlloc(comm, (void **)&recv, count * 8 * (size_t)tm_size));
+    config.variant = variant;
+    for (uint64_t call = 0; call < CALLS; call++) {
+        for (size_t i = 0; i < count; i++) {
+            send[i] = call << 32 | (uint64_t)tm_rank << 24 | i;
+        }
+        if (call % 64 == 63 && tm_rank == (int)(call / 64 % (uint64_t)tm_size)) {
+            tm_sleep_ms(2);
+        }
+        if (!TM_OK(cclAllGather2D(send, count, recv, count, 1, count, cclUint64, &config, comm, stream)) ||
+            !TM_OK(cclStreamSynchronize(stream))) {
+            break;
+        }
+        for (size_t i = 0; i < count * (size_t)tm_size; i++) {
+            wrong += recv[i] != (call << 32 | (uint64_t)(i / count) << 24 | i % count);
+        }
+    }
+    TEST_EQ(wrong, 0);
+    TM_OK(cclMemFree(comm, recv));
+    TM_OK(cclMemFree(comm, send));
+}
+
+int main(int argc, char **argv)
+{
+    TM_INIT(argc, argv);
+    tm_watchdog(50);
+    stream = tm_stream_create();
+    comm = tm_comm_create(MPI_COMM_WORLD, NULL);
+    gathers("LL alone", 1, cclVariantLL);
+    gathers("direct alone", 200, cclVariantDirect);
+    gathers("LL after direct", 1, cclVariantLL);
+    gathers("staged alone", 200, cclVariantStaged);
+    tm_at("barriers alone");
+    for (int call = 0; call < CALLS; call++) {
+        TM_OK(cclBarrier(comm, stream));
+        TM_OK(cclStreamSynchronize(stream));
+    }
+    gathers("direct after barriers", 200, cclVariantDirect);
+    TM_OK(cclCommDestroy(comm));
+    TM_OK(cclStreamDestroy(stream));
+    return tm_finish();
+}
