@@ -95,11 +95,12 @@ CCL_DEVICE uint64_t ccl_or_relaxed_agent_u64(uint64_t addr, uint64_t v)
     return old;
 }
 
-/* Store v if the word still holds old. */
-CCL_DEVICE void ccl_replace_relaxed_system_u64(uint64_t addr, uint64_t old, uint64_t v)
+/* Store v if the word still holds old; returns what it held. */
+CCL_DEVICE uint64_t ccl_replace_relaxed_system_u64(uint64_t addr, uint64_t old, uint64_t v)
 {
     uint64_t found;
     asm volatile("atom.relaxed.sys.global.cas.b64 %0, [%1], %2, %3;" : "=l"(found) : "l"(addr), "l"(old), "l"(v) : "memory");
+    return found;
 }
 
 CCL_DEVICE void ccl_fence_release_system(void) { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
@@ -183,11 +184,12 @@ CCL_DEVICE uint64_t ccl_or_relaxed_agent_u64(uint64_t addr, uint64_t v)
 
 CCL_DEVICE void ccl_fence_acquire_system(void) { __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, ""); }
 
-/* Store v if the word still holds old. */
-CCL_DEVICE void ccl_replace_relaxed_system_u64(uint64_t addr, uint64_t old, uint64_t v)
+/* Store v if the word still holds old; returns what it held. */
+CCL_DEVICE uint64_t ccl_replace_relaxed_system_u64(uint64_t addr, uint64_t old, uint64_t v)
 {
     __hip_atomic_compare_exchange_strong(CCL_PTR(uint64_t, addr), &old, v, __ATOMIC_RELAXED, __ATOMIC_RELAXED,
                                          __HIP_MEMORY_SCOPE_SYSTEM);
+    return old;
 }
 
 CCL_DEVICE void ccl_fence_sc_system(void)
@@ -244,10 +246,11 @@ CCL_DEVICE void ccl_store_release_system_u64(uint64_t addr, uint64_t v)
     __atomic_store_n((uint64_t *)addr, v, __ATOMIC_RELEASE);
 }
 
-/* Store v if the word still holds old. */
-CCL_DEVICE void ccl_replace_relaxed_system_u64(uint64_t addr, uint64_t old, uint64_t v)
+/* Store v if the word still holds old; returns what it held. */
+CCL_DEVICE uint64_t ccl_replace_relaxed_system_u64(uint64_t addr, uint64_t old, uint64_t v)
 {
     __atomic_compare_exchange_n((uint64_t *)addr, &old, v, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return old;
 }
 
 CCL_DEVICE uint64_t ccl_load_relaxed_agent_u64(uint64_t addr)
