@@ -212,6 +212,7 @@ static void slow_receiver(struct world *w)
     struct box box = {0};
     atomic_store(&box.sleep_us, w->rank == 0 ? 5000 : 0);
     box_open(&box, w);
+    TEST_EQ(ccl_bootstrap_barrier(w->boot), cclSuccess); /* the limit holds from then on that the receiver's attach is through */
     if (w->rank == 1) {
         for (uint32_t seq = 0; seq < NOTES; seq++) {
             TEST_EQ(send_note(&box, 0, seq, false), cclSuccess);
