@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The public functions: argument checks, then on to comm, coll or heap. Each check names the argument and its value. A failing call inside a
- * group is remembered for cclGroupEnd. */
-#include <stdlib.h>
+ * The public functions of the library and of communicators: argument checks, then on to comm. */
+#include "api.h"
+
 #include <string.h>
-
-#include "coll/coll.h"
-#include "comm/comm.h"
-#include "comm/group.h"
-#include "util/log.h"
-
-#define NOTE(call) return ccl_group_note(call)
 
 static const char *const result_texts[cclNumResults] = {
     "no error",
@@ -45,27 +38,6 @@ const char *cclGetLastError(cclComm_t comm)
 
 /* ---- communicators ---- */
 
-static cclResult_t check_comm(cclComm_t comm, const char *func)
-{
-    CCL_CHECK(comm != NULL, cclInvalidArgument, CCL_INIT, "%s: comm is NULL", func);
-    CCL_CHECK(comm->magic == CCL_COMM_MAGIC, cclInvalidArgument, CCL_INIT, "%s: comm %p is no communicator", func,
-              (void *)comm);
-    return cclSuccess;
-}
-
-static cclResult_t check_open(cclComm_t comm, const char *func)
-{
-    CCL_TRY(check_comm(comm, func));
-    CCL_CHECK(!comm->finalized, cclInvalidUsage, CCL_INIT, "%s: the communicator is finalized", func);
-    return cclSuccess;
-}
-
-static cclResult_t check_ptr(const void *ptr, const char *func, const char *name)
-{
-    CCL_CHECK(ptr != NULL, cclInvalidArgument, CCL_INIT, "%s: %s is NULL", func, name);
-    return cclSuccess;
-}
-
 static cclResult_t check_range(int value, int min, int max, const char *name)
 {
     CCL_CHECK(value == CCL_UNSET || (value >= min && value <= max), cclInvalidArgument, CCL_INIT,
@@ -87,22 +59,9 @@ static cclResult_t read_config(const cclConfig_t *user, cclConfig_t *out)
     return check_range(out->heap_chunk_mb, 1, 1048576, "heap_chunk_mb");
 }
 
-static cclResult_t read_call_config(const cclCallConfig_t *user, cclCallConfig_t *out)
-{
-    const cclCallConfig_t dflt = CCL_CALL_CONFIG_INITIALIZER;
-    CCL_CHECK(user->magic == CCL_STRUCT_MAGIC && user->size >= offsetof(cclCallConfig_t, comm_sms), cclInvalidArgument,
-              CCL_COLL, "config: magic %#x size %zu, was it initialised with CCL_CALL_CONFIG_INITIALIZER?", user->magic,
-              user->size);
-    *out = dflt;
-    memcpy(out, user, ccl_min_size(user->size, sizeof(*out)));
-    out->size = sizeof(*out);
-    out->version = CCL_VERSION;
-    return cclSuccess;
-}
-
 cclResult_t cclGetUniqueId(cclUniqueId *id)
 {
-    CCL_TRY(check_ptr(id, "cclGetUniqueId", "id"));
+    CCL_TRY(ccl_api_check_ptr(id, "cclGetUniqueId", "id"));
     return ccl_bootstrap_get_id(id);
 }
 
@@ -124,7 +83,7 @@ static cclResult_t run_init(void *arg, struct cclStream *stream)
 static cclResult_t init_rank(cclComm_t *comm, int nranks, const cclUniqueId *id, int rank, const cclConfig_t *config)
 {
     struct init_job j = {.comm = comm, .id = *id, .n = nranks, .rank = rank, .has_config = config != NULL};
-    CCL_TRY(check_ptr(comm, "cclCommInitRank", "comm"));
+    CCL_TRY(ccl_api_check_ptr(comm, "cclCommInitRank", "comm"));
     *comm = NULL;
     CCL_CHECK(nranks >= 1 && nranks <= CCL_MAX_RANKS, cclInvalidArgument, CCL_INIT, "cclCommInitRank: nranks is %d, not 1 to %d",
               nranks, CCL_MAX_RANKS);
@@ -140,12 +99,12 @@ static cclResult_t init_rank(cclComm_t *comm, int nranks, const cclUniqueId *id,
 
 cclResult_t cclCommInitRank(cclComm_t *comm, int nranks, cclUniqueId id, int rank)
 {
-    NOTE(init_rank(comm, nranks, &id, rank, NULL));
+    CCL_API_NOTE(init_rank(comm, nranks, &id, rank, NULL));
 }
 
 cclResult_t cclCommInitRankConfig(cclComm_t *comm, int nranks, cclUniqueId id, int rank, cclConfig_t *config)
 {
-    NOTE(init_rank(comm, nranks, &id, rank, config));
+    CCL_API_NOTE(init_rank(comm, nranks, &id, rank, config));
 }
 
 static cclResult_t init_all(cclComm_t *comms, int ndev, const int *devlist)
@@ -153,7 +112,7 @@ static cclResult_t init_all(cclComm_t *comms, int ndev, const int *devlist)
     const struct ccl_runtime_ops *rt;
     int devices, current;
     cclUniqueId id;
-    CCL_TRY(check_ptr(comms, "cclCommInitAll", "comms"));
+    CCL_TRY(ccl_api_check_ptr(comms, "cclCommInitAll", "comms"));
     CCL_CHECK(ndev >= 1 && ndev <= CCL_MAX_RANKS, cclInvalidArgument, CCL_INIT, "cclCommInitAll: ndev is %d, not 1 to %d", ndev,
               CCL_MAX_RANKS);
     CCL_TRY(ccl_runtime_get(&rt));
@@ -183,7 +142,7 @@ cclResult_t cclCommInitAll(cclComm_t *comms, int ndev, const int *devlist)
         ccl_comm_destroy(comms[i], false);
         comms[i] = NULL;
     }
-    NOTE(rc);
+    CCL_API_NOTE(rc);
 }
 
 struct split_job {
@@ -203,8 +162,8 @@ static cclResult_t run_split(void *arg, struct cclStream *stream)
 static cclResult_t comm_split(cclComm_t comm, int color, int key, cclComm_t *newcomm, const cclConfig_t *config)
 {
     struct split_job j = {.parent = comm, .out = newcomm, .color = color, .key = key, .has_config = config != NULL};
-    CCL_TRY(check_open(comm, "cclCommSplit"));
-    CCL_TRY(check_ptr(newcomm, "cclCommSplit", "newcomm"));
+    CCL_TRY(ccl_api_check_open(comm, "cclCommSplit"));
+    CCL_TRY(ccl_api_check_ptr(newcomm, "cclCommSplit", "newcomm"));
     *newcomm = NULL;
     CCL_CHECK(color >= 0 || color == CCL_SPLIT_NOCOLOR, cclInvalidArgument, CCL_INIT,
               "cclCommSplit: color is %d, neither positive nor CCL_SPLIT_NOCOLOR", color);
@@ -216,7 +175,7 @@ static cclResult_t comm_split(cclComm_t comm, int color, int key, cclComm_t *new
 
 cclResult_t cclCommSplit(cclComm_t comm, int color, int key, cclComm_t *newcomm, cclConfig_t *config)
 {
-    NOTE(comm_split(comm, color, key, newcomm, config));
+    CCL_API_NOTE(comm_split(comm, color, key, newcomm, config));
 }
 
 cclResult_t cclCommFinalize(cclComm_t comm)
@@ -224,7 +183,7 @@ cclResult_t cclCommFinalize(cclComm_t comm)
     if (comm == NULL) {
         return cclSuccess;
     }
-    CCL_TRY(check_comm(comm, "cclCommFinalize"));
+    CCL_TRY(ccl_api_check_comm(comm, "cclCommFinalize"));
     CCL_CHECK(!comm->finalized, cclInvalidArgument, CCL_INIT, "cclCommFinalize: already finalized");
     CCL_TRY(ccl_comm_wait_idle(comm));
     comm->finalized = true;
@@ -259,15 +218,15 @@ cclResult_t cclCommAbort(cclComm_t comm)
 
 cclResult_t cclCommGetAsyncError(cclComm_t comm, cclResult_t *async_error)
 {
-    CCL_TRY(check_comm(comm, "cclCommGetAsyncError"));
-    CCL_TRY(check_ptr(async_error, "cclCommGetAsyncError", "async_error"));
+    CCL_TRY(ccl_api_check_comm(comm, "cclCommGetAsyncError"));
+    CCL_TRY(ccl_api_check_ptr(async_error, "cclCommGetAsyncError", "async_error"));
     *async_error = ccl_comm_async_error(comm);
     return cclSuccess;
 }
 
 static cclResult_t comm_int(cclComm_t comm, const char *func, const char *name, int value, int *out)
 {
-    CCL_TRY(check_ptr(out, func, name));
+    CCL_TRY(ccl_api_check_ptr(out, func, name));
     (void)comm;
     *out = value;
     return cclSuccess;
@@ -275,19 +234,19 @@ static cclResult_t comm_int(cclComm_t comm, const char *func, const char *name, 
 
 cclResult_t cclCommCount(const cclComm_t comm, int *count)
 {
-    CCL_TRY(check_comm(comm, "cclCommCount"));
+    CCL_TRY(ccl_api_check_comm(comm, "cclCommCount"));
     return comm_int(comm, "cclCommCount", "count", comm->n, count);
 }
 
 cclResult_t cclCommUserRank(const cclComm_t comm, int *rank)
 {
-    CCL_TRY(check_comm(comm, "cclCommUserRank"));
+    CCL_TRY(ccl_api_check_comm(comm, "cclCommUserRank"));
     return comm_int(comm, "cclCommUserRank", "rank", comm->rank, rank);
 }
 
 cclResult_t cclCommDevice(const cclComm_t comm, int *device)
 {
-    CCL_TRY(check_comm(comm, "cclCommDevice"));
+    CCL_TRY(ccl_api_check_comm(comm, "cclCommDevice"));
     return comm_int(comm, "cclCommDevice", "device", comm->device, device);
 }
 
@@ -301,187 +260,3 @@ cclResult_t cclGroupEnd(void)
     return ccl_group_end();
 }
 
-/* ---- memory ---- */
-
-struct heap_job {
-    cclComm_t comm;
-    void **out;
-    void *ptr;
-    size_t bytes;
-};
-
-static cclResult_t run_alloc(void *arg, struct cclStream *stream)
-{
-    struct heap_job *j = arg;
-    (void)stream;
-    return ccl_heap_alloc(j->comm->heap, j->bytes, j->out);
-}
-
-static cclResult_t run_free(void *arg, struct cclStream *stream)
-{
-    struct heap_job *j = arg;
-    (void)stream;
-    CCL_TRY(ccl_comm_wait_idle(j->comm));
-    return ccl_heap_free(j->comm->heap, j->ptr);
-}
-
-static cclResult_t mem_alloc(cclComm_t comm, void **ptr, size_t bytes)
-{
-    struct heap_job j = {.comm = comm, .out = ptr, .bytes = bytes};
-    CCL_TRY(check_open(comm, "cclMemAlloc"));
-    CCL_TRY(check_ptr(ptr, "cclMemAlloc", "ptr"));
-    CCL_CHECK(bytes > 0, cclInvalidArgument, CCL_HEAP, "cclMemAlloc: bytes is 0");
-    return ccl_group_submit(CCL_JOB_SETUP, run_alloc, &j, sizeof(j), comm, NULL);
-}
-
-cclResult_t cclMemAlloc(cclComm_t comm, void **ptr, size_t bytes)
-{
-    NOTE(mem_alloc(comm, ptr, bytes));
-}
-
-static cclResult_t mem_free(cclComm_t comm, void *ptr)
-{
-    struct heap_job j = {.comm = comm, .ptr = ptr};
-    CCL_TRY(check_comm(comm, "cclMemFree"));
-    return ptr == NULL ? cclSuccess : ccl_group_submit(CCL_JOB_SETUP, run_free, &j, sizeof(j), comm, NULL);
-}
-
-cclResult_t cclMemFree(cclComm_t comm, void *ptr)
-{
-    NOTE(mem_free(comm, ptr));
-}
-
-cclResult_t cclCommRegister(cclComm_t comm, void *buff, size_t bytes, void **handle)
-{
-    CCL_TRY(check_open(comm, "cclCommRegister"));
-    CCL_TRY(check_ptr(buff, "cclCommRegister", "buff"));
-    CCL_TRY(check_ptr(handle, "cclCommRegister", "handle"));
-    CCL_CHECK(bytes > 0, cclInvalidArgument, CCL_HEAP, "cclCommRegister: bytes is 0");
-    return ccl_heap_register(comm->heap, buff, bytes, handle);
-}
-
-cclResult_t cclCommDeregister(cclComm_t comm, void *handle)
-{
-    CCL_TRY(check_comm(comm, "cclCommDeregister"));
-    return handle == NULL ? cclSuccess : ccl_heap_deregister(comm->heap, handle);
-}
-
-cclResult_t cclPointerInfo(cclComm_t comm, const void *ptr, cclPointerInfo_t *info)
-{
-    CCL_TRY(check_comm(comm, "cclPointerInfo"));
-    CCL_TRY(check_ptr(ptr, "cclPointerInfo", "ptr"));
-    CCL_TRY(check_ptr(info, "cclPointerInfo", "info"));
-    ccl_heap_pointer_info(comm->heap, ptr, info);
-    return cclSuccess;
-}
-
-/* ---- collectives ---- */
-
-struct coll_job {
-    cclComm_t comm;
-    struct ccl_coll_call call;
-};
-
-static cclResult_t run_all_gather(void *arg, struct cclStream *stream)
-{
-    struct coll_job *j = arg;
-    return ccl_coll_all_gather(j->comm, &j->call, stream);
-}
-
-static cclResult_t run_barrier(void *arg, struct cclStream *stream)
-{
-    struct coll_job *j = arg;
-    return ccl_coll_barrier(j->comm, stream);
-}
-
-cclResult_t cclBarrier(cclComm_t comm, cclStream_t stream)
-{
-    cclResult_t rc = check_open(comm, "cclBarrier");
-    if (rc == cclSuccess && ccl_group_active()) {
-        struct coll_job j = {.comm = comm};
-        rc = ccl_group_submit(CCL_JOB_ENQUEUE, run_barrier, &j, sizeof(j), comm, stream);
-    } else if (rc == cclSuccess) {
-        rc = ccl_coll_barrier(comm, stream);
-    }
-    NOTE(rc);
-}
-
-static cclResult_t check_buffers(const void *send, const void *recv, cclDataType_t type, cclComm_t comm, const char *func)
-{
-    CCL_TRY(check_open(comm, func));
-    CCL_CHECK((unsigned)type < cclNumTypes, cclInvalidArgument, CCL_COLL, "%s: type %d is unknown", func, (int)type);
-    CCL_TRY(check_ptr(send, func, "send buffer (sendbuff)"));
-    return check_ptr(recv, func, "receive buffer (recvbuff)");
-}
-
-static cclResult_t submit_all_gather(cclComm_t comm, const struct ccl_coll_call *call, cclStream_t stream)
-{
-    if (CCL_UNLIKELY(ccl_group_active())) {
-        struct coll_job j = {.comm = comm, .call = *call};
-        return ccl_group_submit(CCL_JOB_ENQUEUE, run_all_gather, &j, sizeof(j), comm, stream);
-    }
-    return ccl_coll_all_gather(comm, call, stream);
-}
-
-cclResult_t cclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount, cclDataType_t type, cclComm_t comm,
-                         cclStream_t stream)
-{
-    cclResult_t rc = cclSuccess;
-    if (sendcount != 0 || comm == NULL || (unsigned)type >= cclNumTypes) {
-        rc = check_buffers(sendbuff, recvbuff, type, comm, "cclAllGather");
-    } else {
-        rc = check_open(comm, "cclAllGather");
-    }
-    if (rc == cclSuccess && sendcount != 0) {
-        struct ccl_coll_call call;
-        call.op = CCL_OP_ALL_GATHER;
-        call.type = type;
-        call.send = sendbuff;
-        call.recv = recvbuff;
-        call.rows = 1;
-        call.count = call.ld_send = call.ld_recv = sendcount;
-        call.has_config = false;
-        rc = submit_all_gather(comm, &call, stream);
-    }
-    NOTE(rc);
-}
-
-cclResult_t cclAllGather2D(const void *send, size_t ld_send, void *recv, size_t ld_recv, size_t m, size_t n,
-                           cclDataType_t type, const cclCallConfig_t *config, cclComm_t comm, cclStream_t stream)
-{
-    struct ccl_coll_call call = {.op = CCL_OP_ALL_GATHER_2D,
-                                 .type = type,
-                                 .send = send,
-                                 .recv = recv,
-                                 .rows = m,
-                                 .count = n,
-                                 .ld_send = ld_send,
-                                 .ld_recv = ld_recv,
-                                 .has_config = config != NULL};
-    cclResult_t rc = check_buffers(send, recv, type, comm, "cclAllGather2D");
-    if (rc == cclSuccess && (ld_send < n || ld_recv < n)) {
-        rc = ccl_error_set(cclInvalidArgument, CCL_COLL, "cclAllGather2D: %s is %zu, less than n, %zu",
-                           ld_send < n ? "ld_send" : "ld_recv", ld_send < n ? ld_send : ld_recv, n);
-    }
-    if (rc == cclSuccess && config != NULL) {
-        rc = read_call_config(config, &call.config);
-    }
-    if (rc == cclSuccess && m != 0 && n != 0) {
-        rc = submit_all_gather(comm, &call, stream);
-    }
-    NOTE(rc);
-}
-
-cclResult_t cclGetEffectiveConfig(cclComm_t comm, cclCallConfig_t *config)
-{
-    CCL_TRY(check_comm(comm, "cclGetEffectiveConfig"));
-    CCL_TRY(check_ptr(config, "cclGetEffectiveConfig", "config"));
-    cclCallConfig_t checked;
-    CCL_TRY(read_call_config(config, &checked));
-    CCL_CHECK(comm->has_effective, cclInvalidUsage, CCL_COLL, "cclGetEffectiveConfig: nothing was enqueued yet");
-    size_t size = ccl_min_size(config->size, sizeof(*config));
-    cclCallConfig_t out = comm->plan.effective;
-    out.size = size;
-    memcpy(config, &out, size);
-    return cclSuccess;
-}

@@ -101,7 +101,7 @@ typedef struct {
     int comm_sms;       /* blocks (compute units) used, 1..agreed maximum; 0 = copy engine */
     int variant;        /* cclVariant_t */
     int tile_m, tile_n; /* rows and columns of a tile, elements; cclAllGather uses tile_n only (tile_m must be 1 or unset) */
-    int peers_per_wait; /* 1, 2, 4 or the world size: peers served between two waits for loads */
+    int peers_per_wait; /* 1, 2, 4 or the world size: peers served between two waits for loads; without effect on the host backend */
     int threads;        /* per block; 1 on the host backend */
     int algorithm, layout, fetch; /* fused operations only */
     int gemm_tile_m, gemm_tile_n, gemm_tile_k, group_m, k_per_flag, num_fetch_sms, fixed_order, trace;
@@ -174,7 +174,8 @@ CCL_API cclResult_t cclCommFinalize(cclComm_t comm);
 /* Finish pending operations and release comm with all it owns (heap memory included). Local: needs no peer. NULL is fine. */
 CCL_API cclResult_t cclCommDestroy(cclComm_t comm);
 /* Give up: waits of all ranks of comm end with cclRemoteError, comm is released. From any thread, also while another waits
- * in cclStreamSynchronize. Returns in under 5 s, needs no peer. NULL is fine. */
+ * in cclStreamSynchronize or cclCommDestroy (which then returns); no thread may be inside another call on comm. Returns in under 5 s,
+ * needs no peer. NULL is fine. cclInvalidArgument: no live communicator. */
 CCL_API cclResult_t cclCommAbort(cclComm_t comm);
 /* *async_error: cclSuccess while comm is healthy, else the first error of any of its operations. */
 CCL_API cclResult_t cclCommGetAsyncError(cclComm_t comm, cclResult_t *async_error);
