@@ -166,7 +166,7 @@ static cclResult_t comm_split(cclComm_t comm, int color, int key, cclComm_t *new
     CCL_TRY(ccl_api_check_ptr(newcomm, "cclCommSplit", "newcomm"));
     *newcomm = NULL;
     CCL_CHECK(color >= 0 || color == CCL_SPLIT_NOCOLOR, cclInvalidArgument, CCL_INIT,
-              "cclCommSplit: color is %d, neither positive nor CCL_SPLIT_NOCOLOR", color);
+              "cclCommSplit: color is %d, neither 0 or more nor CCL_SPLIT_NOCOLOR", color);
     if (config != NULL) {
         CCL_TRY(read_config(config, &j.config));
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Every rank contributes random numbers, an all-gather through the symmetric heap brings them together on all ranks, and each rank checks the
- * result. Build and run:  mpicc -Iinclude docs/examples/allgather_mpi.c -Lbuild -lccl -o allgather_mpi
- *                         mpirun -n 4 ./allgather_mpi */
+ * result. Build and run:  mpicc -Iinclude docs/examples/allgather_mpi.c -Lbuild/release -lccl -Wl,-rpath,$PWD/build/release -o allgather_mpi
+ *                         mpirun --oversubscribe -n 4 ./allgather_mpi */
 #include <ccl/ccl.h>
 #include <mpi.h>
 #include <stdio.h>

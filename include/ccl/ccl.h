@@ -89,7 +89,7 @@ typedef enum {
     cclVariantDirect = 2,      /* stores straight into the peers' receive buffers: these must lie in windows */
     cclVariantStaged = 3,      /* through rings in the peers' scratch */
     cclVariantPartitioned = 4, /* each block serves one peer; direct or staged per peer */
-    cclVariantCopy = 5         /* copy engine (comm_sms 0): symmetric windows only */
+    cclVariantCopy = 5         /* copy engine (comm_sms 0): symmetric windows only; the host backend has none */
 } cclVariant_t;
 
 /* Tunables of one call. Initialise with CCL_CALL_CONFIG_INITIALIZER, then set what you want to fix; CCL_UNSET leaves the
@@ -100,7 +100,7 @@ typedef struct {
     unsigned magic, version;
     int comm_sms;       /* blocks (compute units) used, 1..agreed maximum; 0 = copy engine */
     int variant;        /* cclVariant_t */
-    int tile_m, tile_n; /* rows and columns of a tile, elements; cclAllGather uses tile_n only (tile_m must be 1 or unset) */
+    int tile_m, tile_n; /* rows and columns of a tile, elements */
     int peers_per_wait; /* 1, 2, 4 or the world size: peers served between two waits for loads; without effect on the host backend */
     int threads;        /* per block; 1 on the host backend */
     int algorithm, layout, fetch; /* fused operations only */
@@ -168,7 +168,7 @@ CCL_API cclResult_t cclCommInitAll(cclComm_t *comms, int ndev, const int *devlis
 /* Collective over comm: ranks with equal color (>= 0) form a new communicator, ordered by key, ties by rank.
  * CCL_SPLIT_NOCOLOR takes part and gets *newcomm = NULL. Shares the heap windows of comm. config NULL inherits. */
 CCL_API cclResult_t cclCommSplit(cclComm_t comm, int color, int key, cclComm_t *newcomm, cclConfig_t *config);
-/* Wait until all enqueued operations of comm are done; afterwards only cclCommDestroy and queries are allowed. Local. NULL is
+/* Wait until all enqueued operations of comm are done; afterwards only cclMemFree, cclCommDestroy and queries are allowed. Local. NULL is
  * fine. A second call is cclInvalidArgument. */
 CCL_API cclResult_t cclCommFinalize(cclComm_t comm);
 /* Finish pending operations and release comm with all it owns (heap memory included). Local: needs no peer. NULL is fine. */
@@ -194,6 +194,7 @@ CCL_API cclResult_t cclGroupEnd(void);
 
 /* ---- memory ---- */
 
+/* One thread that drives several ranks calls this and cclMemFree inside a group, else it waits for itself. */
 /* Symmetric allocation: bytes > 0 (equal on all ranks), 256-byte aligned, at the same window offset on every rank, zeroed
  * when the chunk is new, else as the last user left it. Collective. A failure on any rank is an error on all, and the heap
  * is as before. Freed by cclMemFree or with the communicator. */
@@ -214,6 +215,8 @@ CCL_API cclResult_t cclPointerInfo(cclComm_t comm, const void *ptr, cclPointerIn
 
 /* Every rank has entered before the stream of any rank goes on. */
 CCL_API cclResult_t cclBarrier(cclComm_t comm, cclStream_t stream);
+/* Two ranks of one communicator that live in one process need a stream each (the default stream is one), or a group: a second rank that
+ * comes to the same stream gets cclInvalidUsage. */
 /* recvbuff[r * sendcount ..] = sendbuff of rank r. sendbuff: sendcount elements, recvbuff: world * sendcount, device memory.
  * In place when sendbuff == recvbuff + rank * sendcount; any other overlap is undefined. Both are borrowed until the stream has
  * passed the operation. sendcount 0 enqueues nothing. Ranks that disagree about count or type get cclInvalidUsage through the
@@ -225,7 +228,7 @@ CCL_API cclResult_t cclAllGather(const void *sendbuff, void *recvbuff, size_t se
 CCL_API cclResult_t cclAllGather2D(const void *send, size_t ld_send, void *recv, size_t ld_recv, size_t m, size_t n,
                                    cclDataType_t type, const cclCallConfig_t *config, cclComm_t comm,
                                    cclStream_t stream);
-/* What the last call enqueued by this thread on comm really used; no field that applies is CCL_UNSET. config: caller's,
+/* What the last all-gather enqueued on comm really used; no field that applies is CCL_UNSET. config: caller's,
  * initialised (its size field is honoured). cclInvalidUsage: nothing was enqueued yet. */
 CCL_API cclResult_t cclGetEffectiveConfig(cclComm_t comm, cclCallConfig_t *config);
 

@@ -74,6 +74,9 @@ static cclResult_t choose_variant(cclComm_t comm, const struct shape *s, cclCall
         c->variant = (int64_t)s->part_bytes <= comm->agreed.ll_max && s->part_bytes <= ll_cap ? cclVariantLL : cclVariantStaged;
         return cclSuccess;
     }
+    CCL_CHECK(c->variant != cclVariantCopy, cclInvalidUsage, CCL_COLL,
+              "variant copy (CCL_VARIANT or the communicator's config) asks for the copy engine, which backend %s does not have",
+              comm->rt->name);
     CCL_CHECK(c->variant != cclVariantLL || s->part_bytes <= ll_cap, cclInvalidArgument, CCL_COLL,
               "variant ll: %llu bytes per rank, at most %llu fit its scratch", (unsigned long long)s->part_bytes,
               (unsigned long long)ll_cap);
@@ -217,8 +220,9 @@ cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, stru
     plan->threads += !comm->props.is_host && c.variant == cclVariantLL ? GPU_HELPER_THREADS : 0;
     c.threads = (int)plan->threads;
     c.peers_per_wait = c.peers_per_wait != CCL_UNSET ? c.peers_per_wait : comm->n;
+    bool by_pair = c.variant == cclVariantStaged && !(a.flags & CCL_F_FORCE_STAGED); /* auto: direct or staged */
     a.desc = (struct ccl_k_desc){.word1 = CCL_WORD1(call->op, call->type, 0, 0),
-                                 .variant = (uint32_t)c.variant,
+                                 .variant = by_pair ? cclVariantAuto : (uint32_t)c.variant,
                                  .blocks = plan->grid,
                                  .tile_m = (uint32_t)c.tile_m,
                                  .tile_n = (uint32_t)c.tile_n,

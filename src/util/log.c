@@ -51,6 +51,10 @@ static void parse_subsystems(const char *list)
         }
     }
     subsys_mask = invert ? ~mask : mask;
+    if (mask == 0) {
+        dprintf(STDERR_FILENO, "ccl: CCL_DEBUG_SUBSYS %s names no subsystem, using all\n", list);
+        subsys_mask = ~0u;
+    }
 }
 
 static void open_file(const char *pattern)
