@@ -57,6 +57,10 @@ static uint32_t look(const struct ccl_k_coll_args *a, uint64_t addr, uint32_t ta
     if (ccl_load_acquire_system_u64((uint64_t)&page->dead[peer / 64]) >> (peer % 64) & 1) {
         return arrived(addr, tag, want) ? CCL_BAD_NONE : CCL_BAD_DEAD;
     }
+    const struct ccl_k_page *theirs = (const struct ccl_k_page *)ccl_peer_page(a, peer);
+    if (__atomic_load_n(&theirs->state, __ATOMIC_ACQUIRE) == CCL_PAGE_CLOSED) {
+        return arrived(addr, tag, want) ? CCL_BAD_NONE : CCL_BAD_LEFT; /* it has destroyed its communicator */
+    }
     uint64_t other = alt != 0 ? ccl_load_acquire_system_u64(alt) : 0;
     if (alt != 0 && CCL_TAG(other) == tag) {
         uint32_t bad = CCL_VALUE(other) == CCL_SIG_REVOKED ? CCL_BAD_LEFT : CCL_BAD_MISMATCH;

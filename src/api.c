@@ -202,6 +202,7 @@ cclResult_t cclCommDestroy(cclComm_t comm)
     }
     cclResult_t rc = ccl_comm_wait_idle(comm);
     bool failed = __atomic_load_n(&comm->page->abort, __ATOMIC_ACQUIRE) != 0;
+    ccl_comm_await_report(comm);
     ccl_comm_destroy(comm, failed && !comm->props.is_host);
     return rc;
 }

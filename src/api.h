@@ -16,6 +16,8 @@ static inline cclResult_t ccl_api_check_comm(cclComm_t comm, const char *func)
     CCL_CHECK(comm != NULL, cclInvalidArgument, CCL_INIT, "%s: comm is NULL", func);
     CCL_CHECK(comm->magic == CCL_COMM_MAGIC, cclInvalidArgument, CCL_INIT, "%s: comm %p is no communicator", func,
               (void *)comm);
+    CCL_CHECK(comm->generation == ccl_comm_generation, cclInvalidUsage, CCL_INIT,
+              "%s: the communicator belongs to the parent of this forked process", func);
     return cclSuccess;
 }
 

@@ -171,7 +171,8 @@ CCL_API cclResult_t cclCommSplit(cclComm_t comm, int color, int key, cclComm_t *
 /* Wait until all enqueued operations of comm are done; afterwards only cclMemFree, cclCommDestroy and queries are allowed. Local. NULL is
  * fine. A second call is cclInvalidArgument. */
 CCL_API cclResult_t cclCommFinalize(cclComm_t comm);
-/* Finish pending operations and release comm with all it owns (heap memory included). Local: needs no peer. NULL is fine. */
+/* Finish pending operations and release comm with all it owns (heap memory included). Local: needs no peer; a peer that still waits for an
+ * operation of this rank which will not come gets cclRemoteError. NULL is fine. In a forked child communicators of the parent are refused. */
 CCL_API cclResult_t cclCommDestroy(cclComm_t comm);
 /* Give up: waits of all ranks of comm end with cclRemoteError, comm is released. From any thread, also while another waits
  * in cclStreamSynchronize or cclCommDestroy (which then returns); no thread may be inside another call on comm. Returns in under 5 s,
@@ -204,7 +205,7 @@ CCL_API cclResult_t cclMemAlloc(cclComm_t comm, void **ptr, size_t bytes);
 CCL_API cclResult_t cclMemFree(cclComm_t comm, void *ptr);
 /* Make [buff, buff+bytes) known to the peers so that they store into it directly. Local, returns at once: peers map it in
  * the background, until then data for it is staged. *handle: for cclCommDeregister; NULL when this memory cannot be shared (it
- * stays staged, which is no error). The caller keeps buff allocated until deregistered. */
+ * stays staged, which is no error). The caller keeps buff allocated until deregistered. cclSystemError: no file descriptor left. */
 CCL_API cclResult_t cclCommRegister(cclComm_t comm, void *buff, size_t bytes, void **handle);
 /* Local. NULL is fine. cclInvalidUsage: not a live handle of comm. */
 CCL_API cclResult_t cclCommDeregister(cclComm_t comm, void *handle);

@@ -13,6 +13,7 @@
 #include "util/base.h"
 
 #define CCL_COMM_MAGIC 0xcc1c0331u
+#define CCL_COMM_STREAMS 16
 
 /* Agreed at init, equal on all ranks: rank 0's choice, or the minimum where it is a limit. */
 struct ccl_agreed {
@@ -45,6 +46,7 @@ struct ccl_plan {
 
 struct cclComm {
     uint32_t magic;
+    uint32_t generation; /* ccl_comm_generation when it was made: a forked child must not use it */
     int rank, n, device;
     bool finalized;
     const struct ccl_runtime_ops *rt;
@@ -77,8 +79,13 @@ struct cclComm {
     int busy;     /* threads that use it without owning it */
 
     /* error reporting */
-    bool many_streams; /* was used on more than one */
-    bool sync_reported;
+    struct {
+        struct cclStream *stream;
+        bool reported; /* its synchronisation has returned the error */
+    } streams[CCL_COMM_STREAMS]; /* that operations ran on, under the list's lock */
+    int num_streams;
+    bool more_streams;  /* than there are places: every stream reports, again and again */
+    bool sync_reported; /* some synchronisation has */
     uint64_t stall_seen, stall_since_ns;
     bool stall_told;
 
@@ -115,6 +122,12 @@ void ccl_comm_list_remove(cclComm_t comm);
 /* How a thread gets the right to free comm: once. *live: comm is in the list. raise: tell all ranks first that this one aborts, also when another
  * thread owns comm, whose wait then ends. */
 bool ccl_comm_claim(cclComm_t comm, bool raise, bool *live);
+/* Operations of comm run on stream, or on a stream that it waits for. */
+void ccl_comm_add_stream(cclComm_t comm, struct cclStream *stream);
+/* Changes in a forked child. */
+extern uint32_t ccl_comm_generation;
+/* Give a thread on its way out of cclStreamSynchronize a moment to find the error of a failed operation, before comm goes. */
+void ccl_comm_await_report(cclComm_t comm);
 /* stream is about to be destroyed. */
 void ccl_comm_forget_stream(struct cclStream *stream);
 /* First unreported error of a communicator that used stream last. */

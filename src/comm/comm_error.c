@@ -127,7 +127,13 @@ static void describe(cclComm_t comm, uint64_t word, char *text, size_t bytes)
         snprintf(text, bytes, "variant direct: the receive buffer of rank %d lies in no window that rank %d can store into, %s",
                  e.peer, e.rank, call);
         break;
-    default: snprintf(text, bytes, "rank %d gave up in operation %u, %s", e.rank, e.op, call); break;
+    default:
+        if (e.peer >= 0 && e.peer != e.rank) {
+            snprintf(text, bytes, "rank %d has left or given up; rank %d waited for it in operation %u, %s", e.peer, e.rank, e.op, call);
+        } else {
+            snprintf(text, bytes, "rank %d gave up in operation %u, %s", e.rank, e.op, call);
+        }
+        break;
     }
 }
 
@@ -171,6 +177,15 @@ void ccl_comm_raise(cclComm_t comm, cclResult_t code, enum ccl_reason reason, in
     }
 }
 
+void ccl_comm_await_report(cclComm_t comm)
+{
+    for (int ms = 0; ms < REPORT_LIMIT_MS && __atomic_load_n(&comm->page->err[comm->rank].code, __ATOMIC_ACQUIRE) != 0 &&
+                     !__atomic_load_n(&comm->sync_reported, __ATOMIC_ACQUIRE);
+         ms++) {
+        pause_ms(1);
+    }
+}
+
 cclResult_t ccl_comm_abort(cclComm_t comm)
 {
     uint64_t start = ccl_now_ns();
@@ -189,12 +204,7 @@ cclResult_t ccl_comm_abort(cclComm_t comm)
         return ccl_error_set(cclSystemError, CCL_COLL, "an operation of rank %d did not end within 4 s of the abort",
                              comm->rank);
     }
-    /* A thread may be on its way out of cclStreamSynchronize, to look for the error of an operation that we ended. */
-    for (int ms = 0; ms < REPORT_LIMIT_MS && comm->page->err[comm->rank].code != 0 &&
-                     !__atomic_load_n(&comm->sync_reported, __ATOMIC_ACQUIRE);
-         ms++) {
-        pause_ms(1);
-    }
+    ccl_comm_await_report(comm);
     ccl_comm_destroy(comm, !comm->props.is_host);
     return cclSuccess;
 }

@@ -12,8 +12,26 @@ static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t list_idle = PTHREAD_COND_INITIALIZER;
 static cclComm_t list;
 
+uint32_t ccl_comm_generation;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+/* The child has copies of objects whose threads, sockets and queued work belong to the parent: they are refused, and forgotten here. */
+static void in_child(void)
+{
+    ccl_comm_generation++;
+    pthread_mutex_init(&list_lock, NULL);
+    list = NULL;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
 void ccl_comm_list_add(cclComm_t comm)
 {
+    pthread_once(&fork_once, watch_forks);
+    comm->generation = ccl_comm_generation;
     pthread_mutex_lock(&list_lock);
     comm->next = list;
     list = comm;
@@ -61,8 +79,27 @@ void ccl_comm_forget_stream(struct cclStream *stream)
         if (c->used_stream && c->last_stream == stream) {
             c->used_stream = false; /* it has drained, or is drained by its destruction */
         }
+        for (int i = 0; i < c->num_streams; i++) {
+            if (c->streams[i].stream == stream) {
+                c->streams[i] = c->streams[--c->num_streams];
+                break;
+            }
+        }
     }
     pthread_mutex_unlock(&list_lock);
+}
+
+/* Under the lock. Once a stream. */
+static bool must_report(cclComm_t c, struct cclStream *stream)
+{
+    for (int i = 0; i < c->num_streams; i++) {
+        if (c->streams[i].stream == stream) {
+            bool first = !c->streams[i].reported;
+            c->streams[i].reported = true;
+            return first;
+        }
+    }
+    return c->more_streams;
 }
 
 cclResult_t ccl_comm_stream_error(struct cclStream *stream)
@@ -72,8 +109,7 @@ cclResult_t ccl_comm_stream_error(struct cclStream *stream)
     pthread_mutex_lock(&list_lock);
     for (cclComm_t c = list; c != NULL && failed == NULL; c = c->next) {
         /* An own record means that an operation of this rank failed; a peer may also give up between operations. */
-        if (c->used_stream && (c->last_stream == stream || c->many_streams) && !c->sync_reported &&
-            __atomic_load_n(&c->page->err[c->rank].code, __ATOMIC_ACQUIRE) != 0) {
+        if (__atomic_load_n(&c->page->err[c->rank].code, __ATOMIC_ACQUIRE) != 0 && must_report(c, stream)) {
             __atomic_store_n(&c->sync_reported, true, __ATOMIC_RELEASE);
             c->busy++;
             failed = c;
@@ -88,6 +124,22 @@ cclResult_t ccl_comm_stream_error(struct cclStream *stream)
         pthread_mutex_unlock(&list_lock);
     }
     return rc;
+}
+
+void ccl_comm_add_stream(cclComm_t comm, struct cclStream *stream)
+{
+    bool known = false;
+    pthread_mutex_lock(&list_lock);
+    for (int i = 0; i < comm->num_streams && !known; i++) {
+        known = comm->streams[i].stream == stream;
+    }
+    if (!known && comm->num_streams < CCL_COMM_STREAMS) {
+        comm->streams[comm->num_streams].reported = false;
+        comm->streams[comm->num_streams++].stream = stream;
+    } else if (!known) {
+        comm->more_streams = true;
+    }
+    pthread_mutex_unlock(&list_lock);
 }
 
 static cclResult_t check_stream_free(cclComm_t comm, struct cclStream *stream)
@@ -123,9 +175,9 @@ cclResult_t ccl_comm_use_stream(cclComm_t comm, struct cclStream *stream, bool i
         CCL_TRY(rt->event_wait(stream, comm->order_event));
     }
     pthread_mutex_lock(&list_lock);
-    comm->many_streams = comm->many_streams || comm->used_stream;
     comm->last_stream = stream;
     comm->used_stream = true;
     pthread_mutex_unlock(&list_lock);
+    ccl_comm_add_stream(comm, stream);
     return cclSuccess;
 }

@@ -317,7 +317,13 @@ void ccl_comm_release(cclComm_t comm, bool unclean)
                     "rank %d left a failed operation while ranks of mask %#llx (modulo 64) could still store into its receive buffer",
                     comm->rank, (unsigned long long)late);
         }
+        /* Pairs with the acquire in look() of host_wait.c: all words of this rank are out. Who still waits for one learns that none will come. */
         __atomic_store_n(&comm->page->state, CCL_PAGE_CLOSED, __ATOMIC_RELEASE);
+        for (int r = 0; r < comm->n && comm->peer_page != NULL; r++) {
+            if (r != comm->rank && comm->peer_page[r] != NULL) {
+                comm->rt->host_wake(comm->peer_page[r]);
+            }
+        }
     }
     /* By Q no peer stores to us after a clean end; after an unclean one late stores hit the peers' own mappings of the same memory, which the
      * kernel keeps as long as anybody maps it. */

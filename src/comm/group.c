@@ -210,6 +210,9 @@ static cclResult_t run_enqueues(void)
     for (struct job *job = first_job; job != NULL; job = job->next) {
         if (job->kind == CCL_JOB_ENQUEUE) {
             bool own = needs_own_stream(job);
+            if (own) {
+                ccl_comm_add_stream(job->comm, job->stream); /* whose synchronisation reports its errors */
+            }
             cclResult_t rc = job->run(job->arg, own ? job->comm->own_stream : job->stream);
             if (rc != cclSuccess) {
                 give_up(job, rc);
