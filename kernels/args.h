@@ -41,10 +41,9 @@ struct ccl_k_err {
     uint32_t op;            /* low 32 bits of the operation number */
     int32_t rank, peer;     /* who wrote it, whom it is about; -1: nobody */
     uint32_t reason;        /* enum ccl_reason */
-    uint32_t peer_known;    /* theirs is filled */
-    struct ccl_k_desc mine; /* the writer's call */
-    struct ccl_k_desc theirs;
-    uint32_t pad[2];
+    uint32_t pad0;
+    struct ccl_k_desc mine; /* the writer's call; the other side's is in the other rank's record */
+    uint32_t pad[14];
 };
 
 enum ccl_reason {

@@ -15,14 +15,12 @@ struct ccl_channels {
     uint32_t from_first, from_last; /* rotations received from (this rank + d) */
 };
 
-CCL_DEVICE_SLOW void ccl_fill_record(CCL_ARGS a, struct ccl_k_err *e, uint32_t code, uint32_t n, uint32_t reason,
-                                     uint32_t peer)
+CCL_DEVICE_SLOW void ccl_fill_record(CCL_ARGS a, struct ccl_k_err *e, uint32_t n, uint32_t reason, uint32_t peer)
 {
     e->op = n;
     e->rank = (int32_t)a->rank;
     e->peer = (int32_t)peer;
     e->reason = reason;
-    e->peer_known = 0;
     e->mine.word1 = a->desc.word1;
     e->mine.variant = a->desc.variant;
     e->mine.blocks = a->desc.blocks;
@@ -31,7 +29,6 @@ CCL_DEVICE_SLOW void ccl_fill_record(CCL_ARGS a, struct ccl_k_err *e, uint32_t c
     e->mine.rows = a->desc.rows;
     e->mine.count = a->desc.count;
     e->mine.ld = a->desc.ld;
-    (void)code;
 }
 
 /* Step 1: record and abort word in every host page, own first. Only one block of a rank writes the record. */
@@ -62,7 +59,7 @@ CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t pe
     for (uint32_t d = 0; d < a->n; d++) {
         struct ccl_k_page *page = (struct ccl_k_page *)ccl_peer_page(a, ccl_rotate(a, d));
         struct ccl_k_err *e = &page->err[a->rank];
-        ccl_fill_record(a, e, code, n, reason, peer);
+        ccl_fill_record(a, e, n, reason, peer);
         /* code and op are one 8-byte word; released last, pairs with the acquire of the host that reads the record */
         ccl_fence_release_system();
         ccl_store_relaxed_system_u64((uint64_t)e, (uint64_t)n << 32 | code);

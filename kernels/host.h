@@ -22,7 +22,8 @@ extern const ccl_host_kernel_fn ccl_host_kernels[CCL_NUM_KERNELS];
 extern uint32_t ccl_host_failed;
 /* Once per process, before any kernel: nonzero when membarrier can stand in for the fences of the fast path. */
 int ccl_host_membarrier_init(void);
-/* Wake every sleeper of a rank, given its host page; for host code that changes what kernels wait for (abort, death). */
-void ccl_host_ring_bell(void *page);
+/* Wake every sleeper of a rank, given the address of its host page: publishers that saw `waiting`, and host code that changes what kernels wait for (abort,
+ * death, a closed communicator). */
+void ccl_host_wake(uint64_t page);
 
 #endif

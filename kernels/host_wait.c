@@ -35,11 +35,6 @@ void ccl_host_wake(uint64_t page_addr)
     syscall(SYS_futex, &page->bell, FUTEX_WAKE, 0x7fffffff, NULL, NULL, 0);
 }
 
-void ccl_host_ring_bell(void *page)
-{
-    ccl_host_wake((uint64_t)page);
-}
-
 static int arrived(uint64_t addr, uint32_t tag, uint32_t want)
 {
     uint64_t w = ccl_load_acquire_system_u64(addr);

@@ -69,8 +69,6 @@ uint32_t ccl_host_wait(const struct ccl_k_coll_args *a, uint64_t addr, uint32_t 
                        uint64_t alt);
 /* Full memory fence on every running thread of every process that uses the library. */
 void ccl_host_membarrier(void);
-/* Wake rank's sleepers after words were stored for it. */
-void ccl_host_wake(uint64_t page);
 
 /* Wait until the word has tag and at least the step want, with acquire. alt: a second word of the same peer that shows, by carrying
  * tag, that the peer called something else; 0 = none. Returns the word; *bad as above. */

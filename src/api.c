@@ -225,10 +225,9 @@ cclResult_t cclCommGetAsyncError(cclComm_t comm, cclResult_t *async_error)
     return cclSuccess;
 }
 
-static cclResult_t comm_int(cclComm_t comm, const char *func, const char *name, int value, int *out)
+static cclResult_t comm_int(const char *func, const char *name, int value, int *out)
 {
     CCL_TRY(ccl_api_check_ptr(out, func, name));
-    (void)comm;
     *out = value;
     return cclSuccess;
 }
@@ -236,19 +235,19 @@ static cclResult_t comm_int(cclComm_t comm, const char *func, const char *name, 
 cclResult_t cclCommCount(const cclComm_t comm, int *count)
 {
     CCL_TRY(ccl_api_check_comm(comm, "cclCommCount"));
-    return comm_int(comm, "cclCommCount", "count", comm->n, count);
+    return comm_int("cclCommCount", "count", comm->n, count);
 }
 
 cclResult_t cclCommUserRank(const cclComm_t comm, int *rank)
 {
     CCL_TRY(ccl_api_check_comm(comm, "cclCommUserRank"));
-    return comm_int(comm, "cclCommUserRank", "rank", comm->rank, rank);
+    return comm_int("cclCommUserRank", "rank", comm->rank, rank);
 }
 
 cclResult_t cclCommDevice(const cclComm_t comm, int *device)
 {
     CCL_TRY(ccl_api_check_comm(comm, "cclCommDevice"));
-    return comm_int(comm, "cclCommDevice", "device", comm->device, device);
+    return comm_int("cclCommDevice", "device", comm->device, device);
 }
 
 cclResult_t cclGroupStart(void)

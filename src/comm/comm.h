@@ -14,6 +14,10 @@
 
 #define CCL_COMM_MAGIC 0xcc1c0331u
 #define CCL_COMM_STREAMS 16
+#define CCL_NUM_VARIANTS (cclVariantCopy + 1)
+
+/* By cclVariant_t, as CCL_VARIANT spells them. */
+extern const char *const ccl_variant_names[CCL_NUM_VARIANTS];
 
 /* Agreed at init, equal on all ranks: rank 0's choice, or the minimum where it is a limit. */
 struct ccl_agreed {

@@ -39,8 +39,7 @@ static void pause_ms(long ms)
 static void describe_call(const struct ccl_k_desc *d, char *text, size_t bytes)
 {
     uint32_t op = d->word1 & 63, type = d->word1 >> 6 & 31;
-    static const char *const variants[] = {"auto", "ll", "direct", "staged", "partitioned", "copy"};
-    const char *variant = d->variant < CCL_ARRAY_LEN(variants) ? variants[d->variant] : "?";
+    const char *variant = d->variant < CCL_NUM_VARIANTS ? ccl_variant_names[d->variant] : "?";
     if (op == CCL_OP_BARRIER || op == CCL_OP_NONE) {
         snprintf(text, bytes, "%s", op_name(op));
     } else if (op == CCL_OP_ALL_GATHER) {

@@ -34,12 +34,12 @@ struct hello {
     char backend[24];
 };
 
-static const char *const variant_names[] = {"auto", "ll", "direct", "staged", "partitioned", "copy"};
+const char *const ccl_variant_names[CCL_NUM_VARIANTS] = {"auto", "ll", "direct", "staged", "partitioned", "copy"};
 
 static cclResult_t parse_variant(const char *text, int32_t *variant)
 {
-    for (int i = 0; text != NULL && i < (int)CCL_ARRAY_LEN(variant_names); i++) {
-        if (strcmp(text, variant_names[i]) == 0) {
+    for (int i = 0; text != NULL && i < CCL_NUM_VARIANTS; i++) {
+        if (strcmp(text, ccl_variant_names[i]) == 0) {
             *variant = i;
             return cclSuccess;
         }

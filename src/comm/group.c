@@ -174,21 +174,27 @@ static bool needs_own_stream(const struct job *job)
     return false;
 }
 
+/* What later enqueues to `behind` waits for what `first` holds now. */
+static cclResult_t chain_streams(const struct ccl_runtime_ops *rt, struct cclStream *first, struct cclStream *behind)
+{
+    struct cclEvent *event;
+    CCL_TRY(rt->event_create(&event));
+    cclResult_t rc = rt->event_record(event, first);
+    rc = rc != cclSuccess ? rc : rt->event_wait(behind, event);
+    rt->event_destroy(event);
+    return rc;
+}
+
 /* Before the first job: own streams start behind what the user has enqueued so far. */
 static cclResult_t open_own_streams(void)
 {
     for (struct job *job = first_job; job != NULL; job = job->next) {
         if (job->kind == CCL_JOB_ENQUEUE && needs_own_stream(job)) {
             const struct ccl_runtime_ops *rt = job->comm->rt;
-            struct cclEvent *event;
             if (job->comm->own_stream == NULL) {
                 CCL_TRY(rt->stream_create(&job->comm->own_stream));
             }
-            CCL_TRY(rt->event_create(&event));
-            cclResult_t rc = rt->event_record(event, job->stream);
-            rc = rc != cclSuccess ? rc : rt->event_wait(job->comm->own_stream, event);
-            rt->event_destroy(event);
-            CCL_TRY(rc);
+            CCL_TRY(chain_streams(rt, job->stream, job->comm->own_stream));
         }
     }
     return cclSuccess;
@@ -223,13 +229,7 @@ static cclResult_t run_enqueues(void)
     /* Behind the last job: the user's streams go on when the own streams are through. */
     for (struct job *job = first_job; job != NULL; job = job->next) {
         if (job->kind == CCL_JOB_ENQUEUE && needs_own_stream(job)) {
-            const struct ccl_runtime_ops *rt = job->comm->rt;
-            struct cclEvent *event;
-            CCL_TRY(rt->event_create(&event));
-            cclResult_t rc = rt->event_record(event, job->comm->own_stream);
-            rc = rc != cclSuccess ? rc : rt->event_wait(job->stream, event);
-            rt->event_destroy(event);
-            CCL_TRY(rc);
+            CCL_TRY(chain_streams(job->comm->rt, job->comm->own_stream, job->stream));
         }
     }
     return cclSuccess;

@@ -81,7 +81,7 @@ static cclResult_t host_host_unregister(void *ptr)
 
 static void host_host_wake(void *page)
 {
-    ccl_host_ring_bell(page);
+    ccl_host_wake((uint64_t)page);
 }
 
 static bool host_kernel_failed(void)
