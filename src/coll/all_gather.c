@@ -50,6 +50,7 @@ static cclResult_t set_window(cclComm_t comm, const void *recv)
 static cclResult_t launch(cclComm_t comm, struct cclStream *stream)
 {
     const struct ccl_launch l = {.kernel = comm->plan.kernel,
+                                 .device = comm->device,
                                  .grid = comm->plan.grid,
                                  .threads = comm->plan.threads,
                                  .host_threads = (uint32_t)comm->agreed.host_blocks,
@@ -58,14 +59,9 @@ static cclResult_t launch(cclComm_t comm, struct cclStream *stream)
     if (CCL_UNLIKELY(!comm->used_stream || comm->last_stream != stream)) {
         CCL_TRY(ccl_comm_use_stream(comm, stream, ccl_group_running()));
     }
+    CCL_TRY(comm->rt->chain_before(comm->chain, stream));
     CCL_TRY(comm->rt->launch(stream, &l));
-    if (!comm->props.is_host) {
-        if (comm->order_event == NULL) {
-            CCL_TRY(comm->rt->event_create(&comm->order_event));
-        }
-        return comm->rt->event_record(comm->order_event, stream);
-    }
-    return cclSuccess;
+    return comm->rt->chain_after(comm->chain, stream);
 }
 
 cclResult_t ccl_coll_all_gather(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream)

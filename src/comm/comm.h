@@ -75,7 +75,7 @@ struct cclComm {
     bool has_effective;
     bool used_stream;
     struct cclStream *last_stream;
-    struct cclEvent *order_event;
+    struct ccl_chain *chain;
     struct cclStream *own_stream; /* for merged launches of groups, made at the first need */
 
     /* lifetime, under the list's lock */
@@ -136,8 +136,8 @@ void ccl_comm_await_report(cclComm_t comm);
 void ccl_comm_forget_stream(struct cclStream *stream);
 /* First unreported error of a communicator that used stream last. */
 cclResult_t ccl_comm_stream_error(struct cclStream *stream);
-/* Order the next launch of comm on stream behind its last one. cclInvalidUsage: another rank of the same world uses this stream, outside a group
- * (in_group: the group has seen to it). */
+/* The next launch of comm goes to stream. cclInvalidUsage: another rank of the same world uses this stream, outside a group (in_group: the group
+ * has seen to it). */
 cclResult_t ccl_comm_use_stream(cclComm_t comm, struct cclStream *stream, bool in_group);
 
 #endif

@@ -78,6 +78,7 @@ void ccl_comm_forget_stream(struct cclStream *stream)
     for (cclComm_t c = list; c != NULL; c = c->next) {
         if (c->used_stream && c->last_stream == stream) {
             c->used_stream = false; /* it has drained, or is drained by its destruction */
+            c->rt->chain_forget(c->chain, stream);
         }
         for (int i = 0; i < c->num_streams; i++) {
             if (c->streams[i].stream == stream) {
@@ -160,19 +161,8 @@ static cclResult_t check_stream_free(cclComm_t comm, struct cclStream *stream)
 
 cclResult_t ccl_comm_use_stream(cclComm_t comm, struct cclStream *stream, bool in_group)
 {
-    const struct ccl_runtime_ops *rt = comm->rt;
     if (!in_group) {
         CCL_TRY(check_stream_free(comm, stream));
-    }
-    if (comm->used_stream) {
-        if (comm->order_event == NULL) {
-            CCL_TRY(rt->event_create(&comm->order_event));
-        }
-        /* On a GPU the event was recorded behind the last launch; here the stream is known to be alive (ccl_comm_forget_stream). */
-        if (comm->props.is_host) {
-            CCL_TRY(rt->event_record(comm->order_event, comm->last_stream));
-        }
-        CCL_TRY(rt->event_wait(stream, comm->order_event));
     }
     pthread_mutex_lock(&list_lock);
     comm->last_stream = stream;

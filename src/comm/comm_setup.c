@@ -189,6 +189,7 @@ static cclResult_t alloc_own(cclComm_t comm, struct ccl_mem_handle *handle, int 
     CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(priv), &comm->priv));
     CCL_TRY(upload(comm, comm->priv, &priv, sizeof(priv)));
     CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(struct ccl_k_comm) + 2 * n * sizeof(uint64_t), &comm->tables));
+    CCL_TRY(comm->rt->chain_create(&comm->chain));
     CCL_TRY(comm->rt->mem_export(comm->ctl, handle));
     fds[1] = handle->fd;
     return cclSuccess;
@@ -339,9 +340,7 @@ void ccl_comm_release(cclComm_t comm, bool unclean)
     comm->rt->mem_free(comm->ctl);
     comm->rt->mem_free(comm->priv);
     comm->rt->mem_free(comm->tables);
-    if (comm->order_event != NULL) {
-        comm->rt->event_destroy(comm->order_event);
-    }
+    comm->rt->chain_destroy(comm->chain);
     if (comm->own_stream != NULL) {
         comm->rt->stream_destroy(comm->own_stream);
     }

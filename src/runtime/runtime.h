@@ -26,6 +26,7 @@ struct ccl_device_props {
     int max_blocks;       /* most blocks of a collective that run at once on the whole device */
     uint32_t flag_stride; /* bytes between two flag words written by different ranks */
     bool is_host;         /* kernels are C functions, one thread a block */
+    bool bulk_copy;       /* kernels may copy through shared memory in bulk (sm_90 and later) */
     bool forced_fence;    /* a waiting rank can force a memory fence on all publishers (membarrier), so they need none of their own */
 };
 
@@ -46,6 +47,8 @@ struct ccl_mem_handle {
 
 struct ccl_launch {
     enum ccl_kernel kernel;
+    int device;             /* where it runs; need not be the thread's current one */
+    bool traced;            /* the form of the kernel that writes trace records */
     uint32_t grid, threads; /* blocks, threads a block (1 on the host) */
     uint32_t shared_bytes;
     uint32_t host_threads; /* host: most threads that run the blocks at once; blocks wait for peers, who need the cores too */
@@ -55,6 +58,8 @@ struct ccl_launch {
 
 struct cclStream;
 struct cclEvent;
+struct cclGraph;  /* ready to be launched */
+struct ccl_chain; /* the order of one communicator's operations over all streams, captured or not */
 
 struct ccl_runtime_ops {
     const char *name; /* "host", "gpu", "emu:gfx942" */
@@ -103,6 +108,23 @@ struct ccl_runtime_ops {
     cclResult_t (*event_sync)(struct cclEvent *event);
     cclResult_t (*event_elapsed)(float *ms, struct cclEvent *start, struct cclEvent *end);
 
+    /* On the current device. Operations enqueued between chain_before and chain_after, on whatever streams and from whatever graphs, run one
+     * after the other in that order; operations captured into a graph follow each other by edges, and each launch of the graph follows
+     * what was enqueued before it. destroy never waits, and graphs that were captured may outlive it; NULL is fine. */
+    cclResult_t (*chain_create)(struct ccl_chain **chain);
+    void (*chain_destroy)(struct ccl_chain *chain);
+    cclResult_t (*chain_before)(struct ccl_chain *chain, struct cclStream *stream);
+    cclResult_t (*chain_after)(struct ccl_chain *chain, struct cclStream *stream);
+    /* stream is about to be destroyed through the portable helper; its work is waited for there. */
+    void (*chain_forget)(struct ccl_chain *chain, struct cclStream *stream);
+
+    /* A backend without graphs returns cclInvalidUsage from graph_begin, by name. Between begin and end what is enqueued to stream is recorded
+     * instead of run. thread_local: other threads may go on making calls that a capture forbids. */
+    cclResult_t (*graph_begin)(struct cclStream *stream, bool thread_local_mode);
+    cclResult_t (*graph_end)(struct cclStream *stream, struct cclGraph **graph);
+    cclResult_t (*graph_launch)(struct cclGraph *graph, struct cclStream *stream);
+    cclResult_t (*graph_destroy)(struct cclGraph *graph);
+
     /* Most blocks of the kernel that the current device runs at once. */
     cclResult_t (*max_resident)(enum ccl_kernel kernel, uint32_t threads, uint32_t shared_bytes, int *blocks);
     /* False only when no kernel launched by this process can have reported an error to its communicator. Fast. */
@@ -115,5 +137,6 @@ struct ccl_runtime_ops {
 cclResult_t ccl_runtime_get(const struct ccl_runtime_ops **ops);
 
 extern const struct ccl_runtime_ops ccl_runtime_host;
+
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "host.h"
 #include "runtime/host_blocks.h"
+#include "runtime/host_chain.h"
 #include "runtime/host_event.h"
 #include "runtime/host_machine.h"
 #include "runtime/host_memory.h"
@@ -144,6 +145,34 @@ static cclResult_t host_capture_query(struct cclStream *stream, uint64_t *id)
     return cclSuccess;
 }
 
+static cclResult_t no_graphs(void)
+{
+    return ccl_error_set(cclInvalidUsage, CCL_RT, "backend host has no graphs");
+}
+
+static cclResult_t host_graph_begin(struct cclStream *stream, bool thread_local_mode)
+{
+    (void)stream, (void)thread_local_mode;
+    return no_graphs();
+}
+
+static cclResult_t host_graph_end(struct cclStream *stream, struct cclGraph **graph)
+{
+    (void)stream, (void)graph;
+    return no_graphs();
+}
+
+static cclResult_t host_graph_launch(struct cclGraph *graph, struct cclStream *stream)
+{
+    (void)graph, (void)stream;
+    return no_graphs();
+}
+
+static cclResult_t host_graph_destroy(struct cclGraph *graph)
+{
+    return graph == NULL ? cclSuccess : no_graphs();
+}
+
 static cclResult_t host_max_resident(enum ccl_kernel kernel, uint32_t threads, uint32_t shared_bytes, int *blocks)
 {
     (void)shared_bytes;
@@ -194,6 +223,15 @@ const struct ccl_runtime_ops ccl_runtime_host = {
     .event_wait = ccl_host_event_wait,
     .event_sync = ccl_host_event_sync,
     .event_elapsed = ccl_host_event_elapsed,
+    .chain_create = ccl_host_chain_create,
+    .chain_destroy = ccl_host_chain_destroy,
+    .chain_before = ccl_host_chain_before,
+    .chain_after = ccl_host_chain_after,
+    .chain_forget = ccl_host_chain_forget,
+    .graph_begin = host_graph_begin,
+    .graph_end = host_graph_end,
+    .graph_launch = host_graph_launch,
+    .graph_destroy = host_graph_destroy,
     .max_resident = host_max_resident,
     .kernel_failed = host_kernel_failed,
     .launch = host_launch,
