@@ -44,6 +44,7 @@ extern "C" {
 typedef struct cclComm *cclComm_t;
 typedef struct cclStream *cclStream_t; /* NULL is the default stream of the process */
 typedef struct cclEvent *cclEvent_t;
+typedef struct cclGraph *cclGraph_t; /* captured work, ready to be launched */
 
 typedef struct {
     char internal[CCL_UNIQUE_ID_BYTES];
@@ -255,6 +256,15 @@ CCL_API cclResult_t cclEventRecord(cclEvent_t event, cclStream_t stream);
 CCL_API cclResult_t cclEventSynchronize(cclEvent_t event);
 /* Milliseconds between two recorded events that have happened. cclInvalidUsage otherwise. */
 CCL_API cclResult_t cclEventElapsed(float *ms, cclEvent_t start, cclEvent_t end);
+/* From here to cclGraphEnd what is enqueued to stream is recorded instead of run. thread_local_mode not 0: other threads may go on making
+ * calls that a capture forbids. cclInvalidUsage, by name: the backend has no graphs (host). */
+CCL_API cclResult_t cclGraphBegin(cclStream_t stream, int thread_local_mode);
+/* *graph is owned by the caller, also when it outlives the communicators it uses. */
+CCL_API cclResult_t cclGraphEnd(cclStream_t stream, cclGraph_t *graph);
+/* Enqueue everything recorded, once, in the order of stream. Collective over the communicators recorded in it. */
+CCL_API cclResult_t cclGraphLaunch(cclGraph_t graph, cclStream_t stream);
+/* NULL is fine. */
+CCL_API cclResult_t cclGraphDestroy(cclGraph_t graph);
 /* bytes > 0; zeroed; 4096-byte aligned on the host backend. cclSystemError: out of memory. */
 CCL_API cclResult_t cclDeviceMalloc(void **ptr, size_t bytes);
 /* NULL is fine. cclInvalidArgument: not the start of an allocation. */
