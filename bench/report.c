@@ -225,7 +225,7 @@ static void write_table(FILE *to, const struct bench_row *row, bool head)
     fputc('\n', to);
 }
 
-static void find_device(void)
+static void find_device(const char *given)
 {
     char line[256], *at;
     struct utsname machine;
@@ -242,7 +242,11 @@ static void find_device(void)
             break;
         }
     }
-    snprintf(report.device, sizeof(report.device), "%.120s, %ld CPUs", name, sysconf(_SC_NPROCESSORS_ONLN));
+    if (given != NULL) {
+        snprintf(report.device, sizeof(report.device), "%s", given);
+    } else {
+        snprintf(report.device, sizeof(report.device), "%.120s, %ld CPUs", name, sysconf(_SC_NPROCESSORS_ONLN));
+    }
     if (file != NULL) {
         fclose(file);
     }
@@ -251,7 +255,7 @@ static void find_device(void)
 bool bench_report_open(const struct bench_options *options, int world)
 {
     int version = 0;
-    find_device();
+    find_device(options->device);
     cclGetVersion(&version);
     report.format = options->format;
     if (options->out != NULL) {
