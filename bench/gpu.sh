@@ -6,7 +6,7 @@ set -euo pipefail
 
 usage() {
     cat <<'TEXT'
-usage: bash bench/gpu.sh [--quick] [--part NAME[,NAME..]] [--ranks N[,N..]] [DIR]
+usage: bash bench/gpu.sh [--quick] [--part NAME[,NAME..]] [--ranks N[,N..]] [--build BUILD] [DIR]
 
 Builds build/gpu (Release, code objects of the local nvcc), starts an MPS daemon of its own, runs 2, 4 and 8 ranks on the one GPU, and leaves rows
 (JSON), logs and plots in DIR (default results/gpu). Prints the numbers that must be reached with PASS or FAIL. Needs an NVIDIA GPU, nvcc,
@@ -19,6 +19,7 @@ cmake, Open MPI and python3; matplotlib for the plots. Everything is under 5 min
              select       automatic choice against each variant, 8 B to 1 GiB
              tiles        M x N x type x blocks, 2-D                           partitioned, peers, copy   these tunables
   --ranks  default 2,4,8; rows of other numbers that are in DIR already stay
+  --build  where to build (default build/gpu)
   --quick  fewer sizes: under a minute after the build
 Exit status: 0 all measured numbers are reached, 1 not, 2 something could not be run.
 TEXT
@@ -30,7 +31,7 @@ root=$(dirname "$here")
 . "$here/gpu_lib.sh"
 
 all_parts="bare sizes eager init large select tiles partitioned peers copy"
-parts=$all_parts ranks_list="2 4 8" quick="" out=""
+parts=$all_parts ranks_list="2 4 8" quick="" out="" build=$root/build/gpu
 while [ $# -gt 0 ]; do
     case $1 in
     -h | --help)
@@ -38,9 +39,13 @@ while [ $# -gt 0 ]; do
         exit 0
         ;;
     --quick) quick=yes ;;
-    --part | --ranks)
+    --part | --ranks | --build)
         [ $# -ge 2 ] || die "$1 needs a value"
-        if [ "$1" = --part ]; then parts=${2//,/ }; else ranks_list=${2//,/ }; fi
+        case $1 in
+        --part) parts=${2//,/ } ;;
+        --ranks) ranks_list=${2//,/ } ;;
+        --build) build=$2 ;;
+        esac
         shift
         ;;
     -*) die "unknown option $1 (--help lists the options)" ;;
@@ -66,7 +71,6 @@ for ranks in $ranks_list; do
 done
 out=${out:-$root/results/gpu}
 mkdir -p "$out"
-build=$root/build/gpu
 bench=$build/bench/ccl_bench
 failed=0
 
