@@ -6,6 +6,8 @@
 #
 # All fields are optional; several lines make several entries of the same program, told apart by name (default: the args).
 #   ranks    MPI tests and examples only: one entry per number. Default 1 2 3 4 5 7 8.
+#   gpu      the numbers with CCL_TEST_BACKEND=gpu instead. Default 2 4 8, and 1 where ranks is 1 (such a test makes its ranks itself);
+#            0: not on that backend.
 #   labels   added to those of the kind: unit | mpi host | fuzz. Known: quick, long, model, tsan (also run by tests/run.sh under tsan).
 #            A test with the label long has no quick entries and runs with tests/run.sh --long only.
 #   timeout  seconds in an unsanitized build. Default 60.
@@ -47,7 +49,7 @@ endfunction()
 
 # Split one entry into ENTRY_<FIELD> lists of the caller.
 macro(ccl_parse_test_entry source entry)
-  foreach(field RANKS LABELS TIMEOUT ARGS ENV NAME)
+  foreach(field RANKS GPU LABELS TIMEOUT ARGS ENV NAME)
     set(ENTRY_${field})
   endforeach()
   string(REPLACE "|" ";" fields "${entry}")
@@ -56,7 +58,7 @@ macro(ccl_parse_test_entry source entry)
     if(words)
       list(POP_FRONT words field)
       string(TOUPPER ${field} field)
-      if(NOT field MATCHES "^(RANKS|LABELS|TIMEOUT|ARGS|ENV|NAME)$")
+      if(NOT field MATCHES "^(RANKS|GPU|LABELS|TIMEOUT|ARGS|ENV|NAME)$")
         message(FATAL_ERROR "${source}: CTEST line has no field ${field}")
       endif()
       set(ENTRY_${field} ${words})
@@ -131,6 +133,15 @@ function(ccl_add_tests_of_source kind name target source)
   ccl_read_test_lines(${source} entries)
   foreach(entry ${entries})
     ccl_parse_test_entry(${source} "${entry}")
+    if(CCL_TEST_BACKEND STREQUAL "gpu" AND kind STREQUAL "mpi")
+      if("${ENTRY_GPU}" STREQUAL "0")
+        continue()
+      elseif(ENTRY_GPU)
+        set(ENTRY_RANKS ${ENTRY_GPU})
+      elseif(NOT "${ENTRY_RANKS}" STREQUAL "1")
+        set(ENTRY_RANKS 2 4 8)
+      endif()
+    endif()
     set(common NAME "${ENTRY_NAME}" TIMEOUT "${ENTRY_TIMEOUT}" LABELS ${labels} ${ENTRY_LABELS} ARGS ${ENTRY_ARGS} ENV ${ENTRY_ENV})
     if(kind STREQUAL "mpi")
       ccl_add_mpi_test(mpi.${name} ${target} RANKS ${ENTRY_RANKS} ${common})

@@ -62,8 +62,8 @@ budget_s=470
 stages=() bad=0
 mkdir -p "$log"
 
-# Threads of host blocks mean nothing on a GPU; dying and leaving ranks have a part of their own.
-not_here='one_thread|^bench|^mpi\.(death|kill_all|leave|abort)\.'
+# Dying and leaving ranks have a part of their own.
+not_here='^bench|^mpi\.(death|kill_all|leave|abort)\.'
 
 # tests NAME [ctest options]: one line for the summary, more for what failed.
 tests() {
@@ -102,17 +102,17 @@ part_mps() {
 
 part_nomps() {
     mps_none
-    tests "no mps" -L '^mpi$' -LE '^long$' -j 1 -E "$not_here|\\.n[^2]\$|\\.(full|align|more)\\.|^mpi\\.(init|soak|register|heap|wrap)"
+    tests "no mps" -L '^mpi$' -LE '^long$' -j 1 -E "$not_here|\\.n[^2]\$|\\.(full|align)\\.|^mpi\\.(init|soak|register|heap|wrap)"
 }
 
 part_big() {
     mps_start
-    only=${only:-^mpi\.big\.} tests "big" -E '\.n3$' -j 1
+    only=${only:-^mpi\.big\.} tests "big" -j 1
     mps_stop
 }
 
 part_dead() {
-    local deaths='^mpi\.(death\.small|kill_all|leave|abort\.small)\.?.*n[1-4]$'
+    local deaths='^mpi\.(death\.small|kill_all|leave|abort\.small)\.'
     mps_none
     only=${only:-$deaths} tests "dead peers, no mps" -j 1
     mps_start

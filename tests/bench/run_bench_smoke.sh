@@ -68,13 +68,20 @@ rows 8 "$out"
 run 2 1 all_gather --bytes 1000 --corrupt "${quick[@]}" --out "$out"
 grep -q '"errors": 10}' "$out" || fail "--corrupt: 5 rounds of 2 ranks did not give 10 wrong bytes: $(cat "$out")"
 
+# So do the threads of a rank that share a large buffer, rows with gaps included.
+run 1 0 all_gather --bytes 5000001 --in-place "${quick[@]}" --out "$out"
+rows 1 "$out"
+run 1 1 all_gather --M 1001 --N 1001 --ld 1003 --dtype fp32 --corrupt "${quick[@]}" --out "$out"
+grep -q '"errors": 5}' "$out" || fail "--corrupt of a large buffer: 5 checks of 1 rank did not give 5 wrong bytes: $(cat "$out")"
+
 # A refused configuration is a row without numbers, and the sweep goes on.
 run 2 1 all_gather --bytes 256,512 --buffers plain --variant direct,auto "${quick[@]}" --out "$out"
 [ "$(grep -c '"time_us": null' "$out")" -eq 2 ] || fail "variant direct with plain buffers gave numbers: $(cat "$out")"
 [ "$(grep -c '"errors": 0' "$out")" -eq 2 ] || fail "the sweep did not go on after a refusal: $(cat "$out")"
 grep -q 'failed: 1 x 256 uint8 (256 bytes) plain direct eager' "$work/errors" || fail "the refused configuration is not named"
 
-run 2 0 all_gather --bytes 64 --mode graph,eager "${quick[@]}" --out "$out"
+run 2 0 all_gather --bytes 64 --mode graph,eager --device "my machine" "${quick[@]}" --out "$out"
+grep -q '"device": "my machine"' "$out" || fail "--device is not in the row"
 grep -q 'skipped: .* has no graphs' "$work/errors" || fail "the skipped mode graph is not named"
 run 2 0 init --iters 3 --out "$out"
 grep -q '"op": "init".*"time_us": [0-9]' "$out" || fail "init gave no time"

@@ -6,7 +6,7 @@
 /* CTEST: ranks 1 2 3 4 5 7 8; labels mpi host quick; timeout 60; args small */
 /* CTEST: ranks 2 3 8; labels mpi host; timeout 120; args full */
 /* CTEST: ranks 2 4 7; labels mpi host; timeout 60; args align */
-/* CTEST: ranks 2 5; labels mpi host; timeout 60; args small; env CCL_HOST_THREADS=1; name one_thread */
+/* CTEST: ranks 2 5; labels mpi host; timeout 60; gpu 0; args small; env CCL_HOST_THREADS=1; name one_thread */
 #include <string.h>
 
 #include "common.h"

@@ -2,8 +2,8 @@
  *
  * Proves that more than 2^31 elements and more than 4 GiB are gathered right: every byte is compared, in place,
  * 1-D and 2-D. Skipped with the number when memory is short. */
-/* CTEST: ranks 2 3 4; labels mpi host long; timeout 300 */
-/* CTEST: ranks 2; labels mpi host long; timeout 300; args staged */
+/* CTEST: ranks 2 3 4; gpu 2 4; labels mpi host long; timeout 300 */
+/* CTEST: ranks 2; gpu 2; labels mpi host long; timeout 300; args staged */
 #include <string.h>
 
 #include "common.h"

@@ -3,7 +3,7 @@
  * Proves that communicators can be made and destroyed many times and several at once without growth, that a
  * missing rank, contradicting arguments and garbage on the bootstrap port are answered as documented. */
 /* CTEST: ranks 1 3 8; labels mpi host quick; timeout 60 */
-/* CTEST: ranks 2 4 5 7; labels mpi host; timeout 60; name more */
+/* CTEST: ranks 2 4 5 7; gpu 0; labels mpi host; timeout 60; name more */
 /* CTEST: ranks 1 2 4; labels mpi host long; timeout 300; args cycles */
 #include <arpa/inet.h>
 #include <dirent.h>

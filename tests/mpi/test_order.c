@@ -6,7 +6,7 @@
  * do. */
 /* CTEST: ranks 1 2 3 4 5 7 8; labels mpi host quick; timeout 60; args small */
 /* CTEST: ranks 2 4 8; labels mpi host; timeout 120; args full */
-/* CTEST: ranks 3; labels mpi host; timeout 60; args small; env CCL_HOST_THREADS=1; name one_thread */
+/* CTEST: ranks 3; labels mpi host; timeout 60; gpu 0; args small; env CCL_HOST_THREADS=1; name one_thread */
 #include <string.h>
 
 #include "common.h"

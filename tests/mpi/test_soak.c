@@ -3,7 +3,7 @@
  * Proves that a minute of everything at random (sizes, types, variants, grids, memory, streams, splits,
  * registrations, skew, new communicators) gives exact results. The seed is printed; `seed N` among the arguments
  * repeats a run, `seconds N` sets its length. */
-/* CTEST: ranks 2 3 8; labels mpi host long; timeout 120; args soak */
+/* CTEST: ranks 2 3 8; gpu 2 8; labels mpi host long; timeout 120; args soak */
 /* CTEST: ranks 4; labels mpi host; timeout 60; args seconds 3 */
 #include <string.h>
 #include <time.h>

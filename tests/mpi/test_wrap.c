@@ -53,7 +53,7 @@ static void gathers(const char *what, size_t count, int variant)
 int main(int argc, char **argv)
 {
     TM_INIT(argc, argv);
-    tm_watchdog(20);
+    tm_watchdog(50);
     stream = tm_stream_create();
     comm = tm_comm_create(MPI_COMM_WORLD, NULL);
     gathers("LL alone", 1, cclVariantLL);
