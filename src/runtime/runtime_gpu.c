@@ -12,11 +12,11 @@
 #define INVALID_HANDLE 400
 #define HIP_COPY_DEFAULT 4
 
-const char *ccl_gpu_unusable(void)
+const char *ccl_gpu_unusable(bool thorough)
 {
     static char text[160]; /* the same for every caller */
     char arch[32] = "";
-    const char *why = ccl_gpu_api_try();
+    const char *why = ccl_gpu_api_try(thorough);
     if (why != NULL) {
         return why;
     }
