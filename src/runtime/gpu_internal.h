@@ -26,7 +26,7 @@ struct ccl_gpu_device {
     bool vmm; /* NVIDIA: memory of this library is shared by fd handles */
     size_t vmm_granule;
     int pci_domain, pci_bus, pci_slot;
-    struct ccl_gpu_function kernels[CCL_NUM_KERNELS], traced[CCL_NUM_KERNELS]; /* traced: handle NULL until the first need */
+    struct ccl_gpu_function kernels[CCL_NUM_KERNELS];
 };
 
 /* How to come back. */
@@ -41,8 +41,9 @@ struct ccl_gpu_guard {
 cclResult_t ccl_gpu_enter(int device, struct ccl_gpu_guard *guard);
 /* The thread's current device, or device 0 where it has none yet (NVIDIA: no context); *device may be NULL. */
 cclResult_t ccl_gpu_enter_current(struct ccl_gpu_guard *guard, int *device);
-/* The same, and calls that a capture somewhere in the process forbids are allowed until leave. */
+/* The same (*device asked for: the device's primary context, else any context), and calls that a capture somewhere in the process forbids are allowed until leave. */
 cclResult_t ccl_gpu_enter_setup(struct ccl_gpu_guard *guard, int *device);
+cclResult_t ccl_gpu_enter_setup_on(int device, struct ccl_gpu_guard *guard);
 void ccl_gpu_leave(const struct ccl_gpu_guard *guard);
 
 /* Opened at the first need: context, properties, all kernels. Kept until the process ends. cclInvalidArgument: no such device. */
@@ -51,6 +52,8 @@ cclResult_t ccl_gpu_device(int device, const struct ccl_gpu_device **out);
 int ccl_gpu_num_devices(void);
 /* Find the library and its devices, once; cclSystemError or cclInvalidUsage. */
 cclResult_t ccl_gpu_init(void);
+/* Architecture of device 0, without opening it. */
+cclResult_t ccl_gpu_first_arch(char *arch, size_t bytes);
 cclResult_t ccl_gpu_device_get(int *device);
 cclResult_t ccl_gpu_device_set(int device);
 
@@ -58,7 +61,7 @@ cclResult_t ccl_gpu_device_set(int device);
 
 /* Load all modules of this device's architecture and find the kernels in them. cclInvalidUsage: no code object for it, or the driver is too
  * old for it (both named). The device is current. */
-cclResult_t ccl_gpu_load_kernels(int ordinal, struct ccl_gpu_device *device);
+cclResult_t ccl_gpu_load_kernels(struct ccl_gpu_device *device);
 /* The function of a kernel; traced ones are loaded at the first need. */
 cclResult_t ccl_gpu_find_kernel(int device, enum ccl_kernel kernel, bool traced, struct ccl_gpu_function *out);
 /* Is there a code object that this architecture ("sm_90", "gfx942") can run? */
