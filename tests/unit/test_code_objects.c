@@ -165,11 +165,11 @@ int main(void)
     for (int i = 0; i < num_counts; i++) {
         for (int k = 0; k < CCL_NUM_KERNELS; k++) {
             if (counts[i].code[k] != 1 || counts[i].descriptors[k] != 1) {
-                TEST_FAIL("%s: %s found %d times, its descriptor %d times, want 1", counts[i].arch, kernel_names[k],
-                          counts[i].code[k], counts[i].descriptors[k]);
+                TEST_FAIL("%s%s: %s found %d times, its descriptor %d times, want 1", counts[i].arch,
+                          counts[i].traced ? " traced" : "", kernel_names[k], counts[i].code[k], counts[i].descriptors[k]);
             }
         }
-        printf("%s: %d kernels\n", counts[i].arch, CCL_NUM_KERNELS);
+        printf("%s%s: %d kernels\n", counts[i].arch, counts[i].traced ? ", traced" : "", CCL_NUM_KERNELS);
     }
     return test_result();
 }
