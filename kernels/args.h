@@ -85,7 +85,30 @@ struct ccl_k_priv {
     uint32_t stop;
     uint32_t outs;
     uint32_t err_claimed; /* compare-and-swap: one block writes the error record */
-    uint32_t pad[11];
+    uint32_t trace_ops;   /* operations that the trace keeps, a power of two; traced kernels only, as is the next */
+    uint64_t trace;       /* struct ccl_k_trace_op[trace_ops], then struct ccl_k_trace_event[trace_ops][lay.blocks] */
+    uint32_t pad[8];
+};
+
+/* One thread of a block notes these, in this order, once an operation each. */
+enum ccl_trace_point {
+    CCL_TRACE_START, /* the block has its operation number */
+    CCL_TRACE_MET,   /* it has heard from the peers it waits for before its first store (LL: its packets are out) */
+    CCL_TRACE_SENT,  /* its data are out */
+    CCL_TRACE_END,   /* everything it waits for is in */
+    CCL_TRACE_POINTS
+};
+
+/* Trace records. Operation n takes place n modulo trace_ops; a record is of the operation it names. */
+struct ccl_k_trace_op {
+    uint32_t op;       /* number of the operation; 0: none yet */
+    uint32_t windowed; /* peers could store into the receive buffer */
+    uint32_t word1, variant, blocks, tile_m, tile_n, pad; /* of struct ccl_k_desc */
+    uint64_t rows, count;
+};
+struct ccl_k_trace_event {
+    uint64_t at_ns[CCL_TRACE_POINTS]; /* on the device's clock */
+    uint32_t op[CCL_TRACE_POINTS];    /* operation that noted this point last */
 };
 
 /* Tables of one communicator in device memory; constant after init except win. Followed by nothing; arrays are separate. */

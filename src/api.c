@@ -56,6 +56,7 @@ static cclResult_t read_config(const cclConfig_t *user, cclConfig_t *out)
     CCL_TRY(check_range(out->timeout_ms, 1, 86400000, "timeout_ms"));
     CCL_TRY(check_range(out->max_blocks, 1, CCL_MAX_BLOCKS, "max_blocks"));
     CCL_TRY(check_range(out->variant, cclVariantAuto, cclVariantCopy, "variant"));
+    CCL_TRY(check_range(out->trace, 0, 1, "trace"));
     return check_range(out->heap_chunk_mb, 1, 1048576, "heap_chunk_mb");
 }
 
@@ -203,8 +204,16 @@ cclResult_t cclCommDestroy(cclComm_t comm)
     cclResult_t rc = ccl_comm_wait_idle(comm);
     bool failed = __atomic_load_n(&comm->page->abort, __ATOMIC_ACQUIRE) != 0;
     ccl_comm_await_report(comm);
+    cclResult_t trace_rc = ccl_comm_trace_finish(comm);
     ccl_comm_destroy(comm, failed && !comm->props.is_host);
-    return rc;
+    return rc != cclSuccess ? rc : trace_rc;
+}
+
+cclResult_t cclTraceExport(cclComm_t comm, const char *path)
+{
+    CCL_TRY(ccl_api_check_comm(comm, "cclTraceExport"));
+    CCL_TRY(ccl_api_check_ptr(path, "cclTraceExport", "path"));
+    return ccl_comm_trace_export(comm, path);
 }
 
 cclResult_t cclCommAbort(cclComm_t comm)

@@ -51,6 +51,7 @@ static cclResult_t launch(cclComm_t comm, struct cclStream *stream)
 {
     const struct ccl_launch l = {.kernel = comm->plan.kernel,
                                  .device = comm->device,
+                                 .traced = comm->trace != NULL,
                                  .grid = comm->plan.grid,
                                  .threads = comm->plan.threads,
                                  .host_threads = (uint32_t)comm->agreed.host_blocks,

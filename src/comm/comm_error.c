@@ -19,12 +19,12 @@ static const char *const op_names[CCL_NUM_OPS] = {"nothing", "barrier", "all_gat
 static const char *const type_names[cclNumTypes] = {"int8",    "uint8",   "int32",    "uint32",      "int64",      "uint64", "float16",
                                                     "float32", "float64", "bfloat16", "float8_e4m3", "float8_e5m2"};
 
-static const char *op_name(uint32_t op)
+const char *ccl_comm_op_name(uint32_t op)
 {
     return op < CCL_NUM_OPS ? op_names[op] : "unknown operation";
 }
 
-static const char *type_name(uint32_t type)
+const char *ccl_comm_type_name(uint32_t type)
 {
     return type < cclNumTypes ? type_names[type] : "unknown type";
 }
@@ -41,14 +41,14 @@ static void describe_call(const struct ccl_k_desc *d, char *text, size_t bytes)
     uint32_t op = d->word1 & 63, type = d->word1 >> 6 & 31;
     const char *variant = d->variant < CCL_NUM_VARIANTS ? ccl_variant_names[d->variant] : "?";
     if (op == CCL_OP_BARRIER || op == CCL_OP_NONE) {
-        snprintf(text, bytes, "%s", op_name(op));
+        snprintf(text, bytes, "%s", ccl_comm_op_name(op));
     } else if (op == CCL_OP_ALL_GATHER) {
-        snprintf(text, bytes, "%s count %llu %s (%s, %u blocks)", op_name(op), (unsigned long long)d->count,
-                 type_name(type), variant, d->blocks);
+        snprintf(text, bytes, "%s count %llu %s (%s, %u blocks)", ccl_comm_op_name(op), (unsigned long long)d->count,
+                 ccl_comm_type_name(type), variant, d->blocks);
     } else {
-        snprintf(text, bytes, "%s %llu x %llu ld %llu %s (%s, %u blocks, tile %u x %u)", op_name(op),
+        snprintf(text, bytes, "%s %llu x %llu ld %llu %s (%s, %u blocks, tile %u x %u)", ccl_comm_op_name(op),
                  (unsigned long long)d->rows, (unsigned long long)d->count, (unsigned long long)d->ld,
-                 type_name(type), variant, d->blocks, d->tile_m, d->tile_n);
+                 ccl_comm_type_name(type), variant, d->blocks, d->tile_m, d->tile_n);
     }
 }
 
@@ -202,8 +202,9 @@ cclResult_t ccl_comm_abort(cclComm_t comm)
                              comm->rank);
     }
     ccl_comm_await_report(comm);
+    cclResult_t rc = ccl_comm_trace_finish(comm);
     ccl_comm_destroy(comm, !comm->props.is_host);
-    return cclSuccess;
+    return rc;
 }
 
 /* ---- on the monitor thread ---- */

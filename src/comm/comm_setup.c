@@ -31,7 +31,7 @@ struct hello {
     uint64_t cpus[CPU_WORDS]; /* processors its threads may use */
     int64_t ll_max, host_spin, chunk_mb;
     int32_t capacity, shared_host; /* blocks that its device runs at once; it wants shared host memory */
-    int32_t version, is_host, forced_fence, max_blocks, variant, comm_sms, host_threads, rc;
+    int32_t version, is_host, forced_fence, max_blocks, variant, comm_sms, host_threads, traced, rc;
     char backend[24];
 };
 
@@ -73,6 +73,8 @@ static cclResult_t say_hello(cclComm_t comm, const cclConfig_t *config, cclComm_
     h->host_spin = env->host_spin;
     h->host_threads = (int32_t)env->host_threads;
     h->chunk_mb = env->heap_chunk_mb;
+    CCL_TRY(ccl_comm_trace_create(comm, config, parent != NULL && parent->trace != NULL));
+    h->traced = comm->trace != NULL;
     strncpy(h->backend, comm->rt->name, sizeof(h->backend) - 1);
     if (parent != NULL) {
         h->variant = parent->agreed.variant;
@@ -208,6 +210,7 @@ static cclResult_t alloc_own(cclComm_t comm, int *page_fd)
     CCL_TRY(ccl_shm_create("ccl-page", comm->page_bytes, page_fd, (void **)&comm->page));
     comm->peer_page[comm->rank] = comm->page;
     CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(priv), &comm->priv));
+    CCL_TRY(ccl_comm_trace_alloc(comm, &priv));
     CCL_TRY(upload(comm, comm->priv, &priv, sizeof(priv)));
     CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(struct ccl_k_comm) + 2 * n * sizeof(uint64_t), &comm->tables));
     return comm->rt->chain_create(&comm->chain);
@@ -284,6 +287,33 @@ static void fill_template(cclComm_t comm)
                                            : (uint32_t)sizeof(*a);
 }
 
+/* Ranks of one device take the offset that the first of them measured, so that their tracks differ by nothing. */
+static cclResult_t share_clock(cclComm_t comm, const struct hello *all)
+{
+    bool any = false;
+    for (int r = 0; r < comm->n; r++) {
+        any = any || all[r].traced;
+    }
+    if (!any) {
+        return cclSuccess;
+    }
+    struct ccl_comm_clock *clocks = calloc((size_t)comm->n, sizeof(*clocks));
+    cclResult_t rc = clocks != NULL ? cclSuccess : ccl_error_set(cclSystemError, CCL_INIT, "out of memory for %d clocks", comm->n);
+    if (rc == cclSuccess && comm->trace != NULL) {
+        rc = ccl_comm_trace_measure(comm, &clocks[comm->rank]);
+    }
+    CCL_TRY_GOTO(ccl_bootstrap_agree(comm->boot, rc), done);
+    CCL_TRY_GOTO(ccl_bootstrap_allgather(comm->boot, clocks, sizeof(*clocks)), done);
+    for (int r = comm->n - 1; r >= 0 && comm->trace != NULL; r--) {
+        if (all[r].traced && all[r].device_uid == comm->props.uid) {
+            ccl_comm_trace_set_clock(comm, &clocks[r]);
+        }
+    }
+done:
+    free(clocks);
+    return rc;
+}
+
 cclResult_t ccl_comm_setup(cclComm_t comm, const cclConfig_t *config, cclComm_t parent, const int *ranks)
 {
     cclResult_t rc;
@@ -304,6 +334,7 @@ cclResult_t ccl_comm_setup(cclComm_t comm, const cclConfig_t *config, cclComm_t 
         ccl_heap_set_shared_host(comm->heap);
     }
     fill_template(comm);
+    CCL_TRY_GOTO(share_clock(comm, all), done);
     CCL_TRY_GOTO(ccl_monitor_attach(comm->boot, &ccl_comm_monitor_callbacks, comm, &comm->port), done);
     ccl_heap_set_port(comm->heap, comm->port);
     if (ccl_env_get()->stall_warn_s != 0 || ccl_env_get()->timeout_s != 0) {
@@ -363,6 +394,7 @@ void ccl_comm_release(cclComm_t comm, bool unclean)
     }
     comm->rt->mem_free(comm->priv);
     comm->rt->mem_free(comm->tables);
+    ccl_comm_trace_destroy(comm);
     comm->rt->chain_destroy(comm->chain);
     if (comm->own_stream != NULL) {
         comm->rt->stream_destroy(comm->own_stream);

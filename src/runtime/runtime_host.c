@@ -201,9 +201,9 @@ static cclResult_t host_launch(struct cclStream *stream, const struct ccl_launch
               (int)l->kernel, CCL_NUM_KERNELS);
     CCL_CHECK(l->grid > 0 && l->threads == 1, cclInvalidArgument, CCL_RT,
               "launch of %u blocks of %u threads, the host backend has 1 thread a block", l->grid, l->threads);
+    const ccl_host_kernel_fn *kernels = CCL_UNLIKELY(l->traced) ? ccl_host_kernels_traced : ccl_host_kernels;
     CCL_TRY(ccl_host_stream_resolve(stream, &stream));
-    return ccl_host_stream_launch(stream, ccl_host_kernels[l->kernel], l->grid, l->args, l->args_bytes,
-                                  l->host_threads);
+    return ccl_host_stream_launch(stream, kernels[l->kernel], l->grid, l->args, l->args_bytes, l->host_threads);
 }
 
 const struct ccl_runtime_ops ccl_runtime_host = {
