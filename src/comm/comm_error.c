@@ -204,6 +204,7 @@ cclResult_t ccl_comm_abort(cclComm_t comm)
                              comm->rank);
     }
     ccl_comm_await_report(comm);
+    comm->keep_words = comm->has_device_comm;
     ccl_comm_destroy(comm, !comm->props.is_host);
     return cclSuccess;
 }

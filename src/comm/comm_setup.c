@@ -159,6 +159,7 @@ static void compute_layout(cclComm_t comm, struct ccl_k_layout *lay)
     lay->credit = carve(lay, blocks * n * lay->flag_stride);
     lay->ll = carve(lay, 2 * n * CCL_LL_SRC_BYTES);
     lay->ring = carve(lay, rings * lay->slot_bytes);
+    lay->user = carve(lay, (CCL_SIGNALS + CCL_BARRIERS * n) * lay->flag_stride);
 }
 
 /* To device memory, before anything else uses it. */
@@ -175,6 +176,7 @@ static cclResult_t upload(cclComm_t comm, void *dst, const void *src, size_t byt
 static cclResult_t alloc_own(cclComm_t comm, struct ccl_mem_handle *handle, int fds[2])
 {
     struct ccl_k_priv priv = {.op = 1ull << 32};
+    _Static_assert(CCL_USER_BARRIERS == CCL_BARRIERS, "equal in kernels/args.h and ccl/device_types.h");
     size_t n = (size_t)comm->n;
     compute_layout(comm, &comm->args.lay);
     comm->page_bytes = sizeof(struct ccl_k_page) + 2 * n * sizeof(struct ccl_k_err);
@@ -328,7 +330,7 @@ void ccl_comm_release(cclComm_t comm, bool unclean)
     }
     /* By Q no peer stores to us after a clean end; after an unclean one late stores hit the peers' own mappings of the same memory, which the
      * kernel keeps as long as anybody maps it. */
-    for (int r = 0; r < comm->n; r++) {
+    for (int r = 0; r < comm->n && !comm->keep_words; r++) {
         if (comm->peer_ctl != NULL && comm->peer_ctl[r] != 0 && r != comm->rank) {
             comm->rt->mem_close((void *)comm->peer_ctl[r]);
         }
@@ -337,9 +339,11 @@ void ccl_comm_release(cclComm_t comm, bool unclean)
             ccl_shm_unmap(comm->peer_page[r], comm->page_bytes);
         }
     }
-    comm->rt->mem_free(comm->ctl);
-    comm->rt->mem_free(comm->priv);
-    comm->rt->mem_free(comm->tables);
+    if (!comm->keep_words) {
+        comm->rt->mem_free(comm->ctl);
+        comm->rt->mem_free(comm->priv);
+        comm->rt->mem_free(comm->tables);
+    }
     comm->rt->chain_destroy(comm->chain);
     if (comm->own_stream != NULL) {
         comm->rt->stream_destroy(comm->own_stream);
