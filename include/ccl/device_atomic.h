@@ -79,9 +79,6 @@ CCL_ATOMICS(agent, gpu, 64, "l")
 #undef CCL_NV_CAS
 #undef CCL_NV_ORDERED
 
-CCL_DEVICE ccl_vec16 ccl_load_weak_vec16(const void *p) { return *(const ccl_vec16 *)p; }
-CCL_DEVICE void ccl_store_weak_vec16(void *p, ccl_vec16 v) { *(ccl_vec16 *)p = v; }
-
 #else /* AMD, CPU: builtins of one shape */
 
 #if defined(CCL_ON_AMD)
@@ -181,11 +178,21 @@ CCL_ATOMICS(agent, 64)
 #undef CCL_ANY_RMW
 #undef CCL_ANY_ORDERED
 
-typedef ccl_vec16 ccl_any16 __attribute__((may_alias));
-CCL_DEVICE ccl_vec16 ccl_load_weak_vec16(const void *p) { return *CCL_PTR(const ccl_any16, (uint64_t)p); }
-CCL_DEVICE void ccl_store_weak_vec16(void *p, ccl_vec16 v) { *CCL_PTR(ccl_any16, (uint64_t)p) = v; }
-
 #endif
 #undef CCL_ATOMICS
+
+/* Data of any type, moved as these. */
+#if defined(CCL_ON_NVIDIA)
+typedef ccl_vec16 ccl_any16;
+typedef uint64_t ccl_any8;
+typedef uint32_t ccl_any4;
+#else
+typedef ccl_vec16 ccl_any16 __attribute__((may_alias));
+typedef uint64_t ccl_any8 __attribute__((may_alias));
+typedef uint32_t ccl_any4 __attribute__((may_alias));
+#endif
+
+CCL_DEVICE ccl_vec16 ccl_load_weak_vec16(const void *p) { return *CCL_PTR(const ccl_any16, (uint64_t)p); }
+CCL_DEVICE void ccl_store_weak_vec16(void *p, ccl_vec16 v) { *CCL_PTR(ccl_any16, (uint64_t)p) = v; }
 
 #endif

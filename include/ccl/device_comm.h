@@ -158,59 +158,61 @@ CCL_DEVICE void *ccl_translate(const cclDeviceComm_t *dev, const void *ptr, uint
     return w.bases != 0 ? ccl_window_translate(w, ptr, peer) : (void *)0;
 }
 
-#if !defined(CCL_ON_HOST)
 /* units of `type` from dst and src on, by all threads of the block; the loads of four steps stand before their stores. */
-#define CCL_COPY_UNITS(type)                                                                             \
-    CCL_DEVICE void ccl_copy_block_##type(cclBlock_t b, uint64_t dst, uint64_t src, uint64_t units)      \
-    {                                                                                                    \
-        uint64_t i = b.thread;                                                                           \
-        for (; i + 3 * (uint64_t)b.threads < units; i += 4 * (uint64_t)b.threads) {                      \
-            type v[4];                                                                                   \
-            CCL_UNROLLED for (uint32_t u = 0; u < 4; u++)                                                \
-            {                                                                                            \
-                v[u] = CCL_PTR(const type, src)[i + u * b.threads];                                      \
-            }                                                                                            \
-            CCL_UNROLLED for (uint32_t u = 0; u < 4; u++)                                                \
-            {                                                                                            \
-                CCL_PTR(type, dst)[i + u * b.threads] = v[u];                                            \
-            }                                                                                            \
-        }                                                                                                \
-        for (; i < units; i += b.threads) {                                                              \
-            CCL_PTR(type, dst)[i] = CCL_PTR(const type, src)[i];                                         \
-        }                                                                                                \
+#define CCL_COPY_UNITS(type)                                                                        \
+    CCL_DEVICE void ccl_copy_block_##type(cclBlock_t b, uint64_t dst, uint64_t src, uint64_t units) \
+    {                                                                                               \
+        uint64_t i = b.thread;                                                                      \
+        for (; i + 3 * (uint64_t)b.threads < units; i += 4 * (uint64_t)b.threads) {                 \
+            type v[4];                                                                              \
+            CCL_UNROLLED for (uint32_t u = 0; u < 4; u++)                                           \
+            {                                                                                       \
+                v[u] = CCL_PTR(const type, src)[i + (uint64_t)u * b.threads];                       \
+            }                                                                                       \
+            CCL_UNROLLED for (uint32_t u = 0; u < 4; u++)                                           \
+            {                                                                                       \
+                CCL_PTR(type, dst)[i + (uint64_t)u * b.threads] = v[u];                             \
+            }                                                                                       \
+        }                                                                                           \
+        for (; i < units; i += b.threads) {                                                         \
+            CCL_PTR(type, dst)[i] = CCL_PTR(const type, src)[i];                                    \
+        }                                                                                           \
     }
-CCL_COPY_UNITS(ccl_vec16)
-CCL_COPY_UNITS(uint64_t)
-CCL_COPY_UNITS(uint32_t)
+CCL_COPY_UNITS(ccl_any16)
+CCL_COPY_UNITS(ccl_any8)
+CCL_COPY_UNITS(ccl_any4)
 CCL_COPY_UNITS(uint8_t)
 #undef CCL_COPY_UNITS
-#endif
 
-/* Copy bytes from src to dst, which do not overlap, by all threads of the block: in units of 16 bytes where both sides have the same alignment, 8, 4
- * or 1 else, single bytes at the ends. Plain accesses: a release must follow before anybody is told, an acquire must have gone before when src
- * was written by a peer. */
+/* In units of 16 bytes where both sides have the same alignment, 8, 4 or 1 else, single bytes at the ends. */
+CCL_DEVICE void ccl_copy_block_units(cclBlock_t b, uint64_t dst, uint64_t src, uint64_t bytes)
+{
+    const uint64_t apart = (dst ^ src) & 15, unit = apart == 0 ? 16 : apart == 8 ? 8 : (apart & 3) == 0 ? 4 : 1;
+    uint64_t head = (0 - dst) & (unit - 1);
+    head = head < bytes ? head : bytes;
+    const uint64_t body = (bytes - head) / unit * unit, tail = head + body;
+    ccl_copy_block_uint8_t(b, dst, src, head);
+    ccl_copy_block_uint8_t(b, dst + tail, src + tail, bytes - tail);
+    if (unit == 16) {
+        ccl_copy_block_ccl_any16(b, dst + head, src + head, body / 16);
+    } else if (unit == 8) {
+        ccl_copy_block_ccl_any8(b, dst + head, src + head, body / 8);
+    } else if (unit == 4) {
+        ccl_copy_block_ccl_any4(b, dst + head, src + head, body / 4);
+    } else {
+        ccl_copy_block_uint8_t(b, dst + head, src + head, body);
+    }
+}
+
+/* Copy bytes from src to dst, which do not overlap, by all threads of the block, at any alignment. Plain accesses: a release must follow before
+ * anybody is told, an acquire must have gone before when src was written by a peer. */
 CCL_DEVICE void ccl_copy_block(cclBlock_t b, void *dst, const void *src, uint64_t bytes)
 {
 #if defined(CCL_ON_HOST)
     (void)b;
     memcpy(dst, src, bytes);
 #else
-    uint64_t d = (uint64_t)dst, s = (uint64_t)src;
-    const uint64_t apart = (d ^ s) & 15, unit = apart == 0 ? 16 : apart == 8 ? 8 : (apart & 3) == 0 ? 4 : 1;
-    uint64_t head = (0 - d) & (unit - 1);
-    head = head < bytes ? head : bytes;
-    const uint64_t body = (bytes - head) / unit * unit, tail = head + body;
-    ccl_copy_block_uint8_t(b, d, s, head);
-    ccl_copy_block_uint8_t(b, d + tail, s + tail, bytes - tail);
-    if (unit == 16) {
-        ccl_copy_block_ccl_vec16(b, d + head, s + head, body / 16);
-    } else if (unit == 8) {
-        ccl_copy_block_uint64_t(b, d + head, s + head, body / 8);
-    } else if (unit == 4) {
-        ccl_copy_block_uint32_t(b, d + head, s + head, body / 4);
-    } else {
-        ccl_copy_block_uint8_t(b, d + head, s + head, body);
-    }
+    ccl_copy_block_units(b, (uint64_t)dst, (uint64_t)src, bytes);
 #endif
 }
 
