@@ -15,6 +15,7 @@
 #define CCL_MAX_BLOCKS 128      /* upper limit of the agreed number of blocks */
 #define CCL_WINDOWS 1024        /* window ids of one owner that can be stored into directly: 1..CCL_WINDOWS-1 */
 #define CCL_LL_SRC_BYTES 262144 /* LL scratch of one source and parity */
+#define CCL_USER_BARRIERS 16     /* CCL_BARRIERS of include/ccl/device_types.h */
 #define CCL_STEP_DIRECT 0x80000000u /* channel: stored directly, nothing to drain; DONE follows */
 #define CCL_STEP_DONE 0xFFFFFFFEu /* channel: all data delivered, directly */
 #define CCL_STEP_LEFT 0xFFFFFFFFu /* channel: the sender gave up, nothing more will come */
@@ -88,6 +89,7 @@ struct ccl_k_priv {
     uint32_t trace_ops;   /* operations that the trace keeps, a power of two; traced kernels only, as is the next */
     uint64_t trace;       /* struct ccl_k_trace_op[trace_ops], then struct ccl_k_trace_event[trace_ops][lay.blocks] */
     uint32_t pad[8];
+    uint64_t user[2][CCL_USER_BARRIERS]; /* barriers of users' own kernels: epochs, arrivals */
 };
 
 /* One thread of a block notes these, in this order, once an operation each. */
@@ -115,7 +117,7 @@ struct ccl_k_trace_event {
 struct ccl_k_comm {
     uint64_t ctl;  /* address of uint64_t[n]: control + scratch allocation of each rank, as mapped here */
     uint64_t page; /* address of uint64_t[n]: host page of each rank, as mapped here */
-    uint64_t win;  /* address of uint64_t[n][CCL_WINDOWS]: base of window id of an owner, 0 = not mapped; release-stored */
+    uint64_t win;  /* address of uint64_t[n + 1][CCL_WINDOWS]: base of window id of an owner, 0 = not mapped; release-stored. Row n: bytes of heap chunk id, [n][0]: highest id of a chunk so far + 1 */
 };
 
 /* Bytes from the start of a rank's control allocation. Computed by ccl_layout_compute(), equal on all ranks. */
@@ -125,6 +127,7 @@ struct ccl_k_layout {
     uint64_t credit; /* the same */
     uint64_t ll;     /* [2][n][CCL_LL_SRC_BYTES] */
     uint64_t ring;   /* pair rings: [n][blocks][slots][slot_bytes]; shared ring: [blocks][slots][slot_bytes] */
+    uint64_t user;   /* words of users' own kernels, flag_stride bytes apart: [CCL_SIGNALS], then [CCL_BARRIERS][n]; include/ccl/device_types.h */
     uint64_t bytes;  /* of the whole allocation */
     uint32_t flag_stride, blocks, slots, slot_bytes;
     uint32_t shared_ring; /* 1: all ranks share a device: a chunk is written once, to the sender's own ring */

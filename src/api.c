@@ -259,6 +259,28 @@ cclResult_t cclCommDevice(const cclComm_t comm, int *device)
     return comm_int("cclCommDevice", "device", comm->device, device);
 }
 
+cclResult_t cclDeviceComm(cclComm_t comm, cclDeviceComm_t *dev)
+{
+    CCL_TRY(ccl_api_check_open(comm, "cclDeviceComm"));
+    CCL_TRY(ccl_api_check_ptr(dev, "cclDeviceComm", "dev"));
+    const struct ccl_k_layout *lay = &comm->args.lay;
+    uint64_t arrays = (uint64_t)comm->tables + sizeof(struct ccl_k_comm);
+    cclDeviceComm_t d = {.size = sizeof(d), .rank = (uint32_t)comm->rank, .n = (uint32_t)comm->n, .window_pitch = CCL_WINDOWS};
+    d.windows = ccl_heap_table(comm->heap);
+    d.ctl = arrays;
+    d.pages = arrays + d.n * sizeof(uint64_t);
+    d.page = comm->args.page;
+    d.priv = (uint64_t)comm->priv + offsetof(struct ccl_k_priv, user);
+    d.signals = lay->user;
+    d.barriers = lay->user + (uint64_t)CCL_SIGNALS * lay->flag_stride;
+    d.word_stride = lay->flag_stride;
+    d.dead = offsetof(struct ccl_k_page, dead);
+    d.state = offsetof(struct ccl_k_page, state);
+    comm->has_device_comm = true;
+    *dev = d;
+    return cclSuccess;
+}
+
 cclResult_t cclGroupStart(void)
 {
     return ccl_group_start();

@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "device_types.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -185,6 +187,10 @@ CCL_API cclResult_t cclCommGetAsyncError(cclComm_t comm, cclResult_t *async_erro
 CCL_API cclResult_t cclCommCount(const cclComm_t comm, int *count);
 CCL_API cclResult_t cclCommUserRank(const cclComm_t comm, int *rank);
 CCL_API cclResult_t cclCommDevice(const cclComm_t comm, int *device);
+/* What kernels of the caller's own need to reach the peers (ccl/device.h, docs/device.md). *dev is plain data, valid until comm is destroyed, also
+ * for heap memory allocated later. Local. End your kernels that use it before cclCommDestroy; cclCommAbort ends their waits and keeps what these
+ * read, but heap memory is gone. cclInvalidUsage: comm is finalized. */
+CCL_API cclResult_t cclDeviceComm(cclComm_t comm, cclDeviceComm_t *dev);
 
 /* ---- groups ---- */
 

@@ -77,6 +77,8 @@ struct cclComm {
     uint64_t *peer_ctl;      /* by rank, kernel-side address; own entry is ctl */
     void *priv;              /* struct ccl_k_priv, device memory */
     void *tables;            /* struct ccl_k_comm and its arrays, device memory */
+    bool has_device_comm;    /* cclDeviceComm was called: kernels we know nothing of may look at control memory and pages */
+    bool keep_words;         /* aborted while such kernels may wait: these memories are never given back */
 
     /* enqueue: the calling thread's only */
     struct ccl_k_coll_args args; /* template of the next launch */

@@ -203,6 +203,7 @@ cclResult_t ccl_comm_abort(cclComm_t comm)
     }
     ccl_comm_await_report(comm);
     cclResult_t rc = ccl_comm_trace_finish(comm);
+    comm->keep_words = comm->has_device_comm;
     ccl_comm_destroy(comm, !comm->props.is_host);
     return rc;
 }

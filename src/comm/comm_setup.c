@@ -179,6 +179,7 @@ static void compute_layout(cclComm_t comm, struct ccl_k_layout *lay)
     lay->credit = carve(lay, blocks * n * lay->flag_stride);
     lay->ll = carve(lay, 2 * n * CCL_LL_SRC_BYTES);
     lay->ring = carve(lay, rings * lay->slot_bytes);
+    lay->user = carve(lay, (CCL_SIGNALS + CCL_BARRIERS * n) * lay->flag_stride);
 }
 
 /* To device memory, before anything else uses it. On a stream of its own: the default stream would wait for other streams' kernels, and must not be
@@ -200,6 +201,7 @@ static cclResult_t upload(cclComm_t comm, void *dst, const void *src, size_t byt
 static cclResult_t alloc_own(cclComm_t comm, int *page_fd)
 {
     struct ccl_k_priv priv = {.op = 1ull << 32};
+    _Static_assert(CCL_USER_BARRIERS == CCL_BARRIERS, "equal in kernels/args.h and ccl/device_types.h");
     size_t n = (size_t)comm->n;
     compute_layout(comm, &comm->args.lay);
     comm->page_bytes = sizeof(struct ccl_k_page) + 2 * n * sizeof(struct ccl_k_err);
@@ -381,7 +383,7 @@ void ccl_comm_release(cclComm_t comm, bool unclean)
     }
     /* By Q no peer stores to us after a clean end; after an unclean one late stores hit the peers' own mappings of the same memory, which the
      * system keeps as long as anybody maps it. Where it does not count them, peers say in their pages when they have closed theirs. */
-    for (int r = 0; r < comm->n; r++) {
+    for (int r = 0; r < comm->n && !comm->keep_words; r++) {
         if (comm->peer_ctl != NULL && comm->peer_ctl[r] != 0 && r != comm->rank) {
             comm->rt->mem_close((void *)comm->peer_ctl[r]);
         }
@@ -389,17 +391,23 @@ void ccl_comm_release(cclComm_t comm, bool unclean)
             comm->rt->host_unregister(comm->peer_page[r]);
         }
     }
-    if (comm->page != NULL) {
+    if (comm->page != NULL && !comm->keep_words) {
         __atomic_store_n(&comm->page->unmapped, 1, __ATOMIC_RELEASE); /* pairs with the acquire in all_unmapped() of comm_share.c */
     }
-    comm->rt->mem_free(comm->priv);
-    comm->rt->mem_free(comm->tables);
+    if (!comm->keep_words) {
+        comm->rt->mem_free(comm->priv);
+        comm->rt->mem_free(comm->tables);
+    }
     ccl_comm_trace_destroy(comm);
     comm->rt->chain_destroy(comm->chain);
     if (comm->own_stream != NULL) {
         comm->rt->stream_destroy(comm->own_stream);
     }
-    ccl_comm_keep(comm, &kept);
+    if (comm->keep_words) {
+        free(kept.ptr); /* what it names stays allocated, as do the words and pages */
+    } else {
+        ccl_comm_keep(comm, &kept);
+    }
     ccl_comm_free_kept();
     free(comm->peer_ctl);
     free(comm->peer_page);
