@@ -92,6 +92,9 @@ struct ccl_runtime_ops {
 
     /* In stream order. dst, src: host or device memory. */
     cclResult_t (*copy)(void *dst, const void *src, size_t bytes, struct cclStream *stream);
+    /* rows x row_bytes, both > 0, rows ld_dst and ld_src bytes apart (both >= row_bytes). */
+    cclResult_t (*copy_2d)(void *dst, size_t ld_dst, const void *src, size_t ld_src, size_t row_bytes, size_t rows,
+                           struct cclStream *stream);
     cclResult_t (*fill)(void *dst, int byte, size_t bytes, struct cclStream *stream);
 
     cclResult_t (*stream_create)(struct cclStream **stream);

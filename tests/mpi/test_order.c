@@ -119,25 +119,27 @@ static void back_to_back(unsigned calls)
     free(outputs);
 }
 
-/* LL, direct, staged, partitioned and a barrier now and then, in all orders of three, with grids 1, 4, 16
- * alternating. */
+/* LL, direct, staged, partitioned or copy, in all orders of three, with grids 1, 4, 16 alternating. */
 static void all_orders(void)
 {
-    static const int variants[] = {cclVariantLL, cclVariantDirect, cclVariantStaged, cclVariantPartitioned};
+    static const int variants[] = {cclVariantLL, cclVariantDirect, cclVariantStaged, cclVariantPartitioned, cclVariantCopy};
+    enum { ALL = 5 * 5 * 5 };
     static const int blocks[] = {1, 4, 16, CCL_UNSET};
-    struct step steps[64 * 3];
+    static const unsigned weight[] = {1, 5, 25};
+    struct step steps[ALL * 3];
     unsigned number = 0;
 
-    for (unsigned i = 0; i < 64; i++) {
+    for (unsigned i = 0; i < ALL; i++) {
         for (unsigned k = 0; k < 3; k++, number++) {
             struct step *s = &steps[number];
 
             memset(s, 0, sizeof(*s));
-            s->variant = variants[i >> 2 * k & 3];
+            s->variant = variants[i / weight[k] % 5];
             s->blocks = blocks[(number + number / 4) % 4];
             if (s->variant == cclVariantPartitioned && s->blocks < tm_size) { /* a block for each rank */
                 s->blocks = s->blocks == CCL_UNSET ? CCL_UNSET : 16;
             }
+            s->blocks = s->variant == cclVariantCopy ? CCL_UNSET : s->blocks;
             s->count = s->variant == cclVariantLL ? 1 + number * 37 % 3000 : 1 + number * 7919 % (full ? 40000 : 9000);
         }
     }
@@ -153,8 +155,8 @@ static void random_orders(unsigned calls)
     for (unsigned i = 0; i < calls; i++) {
         uint64_t dice = tm_random(&state);
 
-        steps[i].variant = (int)(dice % 4);
-        steps[i].blocks = (const int[]){CCL_UNSET, 1, 4, 16}[dice >> 8 & 3];
+        steps[i].variant = dice % 5 == 4 ? cclVariantCopy : (int)(dice % 5);
+        steps[i].blocks = dice % 5 == 4 ? CCL_UNSET : (const int[]){CCL_UNSET, 1, 4, 16}[dice >> 8 & 3];
         steps[i].count = 1 + (dice >> 16) % ((dice >> 10 & 7) == 0 ? 60000 : 600);
     }
     run_steps(steps, calls, "random orders", NULL);
