@@ -71,7 +71,7 @@ static cclResult_t enqueue(cclComm_t comm, const uint64_t *bases, struct cclStre
     return comm->rt->chain_after(comm->chain, stream);
 }
 
-cclResult_t ccl_coll_all_gather(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream)
+static cclResult_t all_gather(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream)
 {
     struct ccl_k_coll_args *a = &comm->args;
     if (CCL_UNLIKELY(__atomic_load_n(&comm->page->abort, __ATOMIC_RELAXED) != 0)) {
@@ -100,7 +100,7 @@ cclResult_t ccl_coll_all_gather(cclComm_t comm, const struct ccl_coll_call *call
     return enqueue(comm, bases, stream);
 }
 
-cclResult_t ccl_coll_barrier(cclComm_t comm, struct cclStream *stream)
+static cclResult_t barrier(cclComm_t comm, struct cclStream *stream)
 {
     const struct ccl_coll_call call = {.op = CCL_OP_BARRIER, .type = cclInt8, .rows = 1};
     if (CCL_UNLIKELY(__atomic_load_n(&comm->page->abort, __ATOMIC_RELAXED) != 0)) {
@@ -113,4 +113,18 @@ cclResult_t ccl_coll_barrier(cclComm_t comm, struct cclStream *stream)
     }
     comm->args.where = 0;
     return enqueue(comm, NULL, stream);
+}
+
+cclResult_t ccl_coll_all_gather(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream)
+{
+    int before;
+    CCL_TRY(ccl_device_enter(comm->rt, comm->props.is_host, comm->device, &before));
+    return ccl_device_leave(comm->rt, before, all_gather(comm, call, stream));
+}
+
+cclResult_t ccl_coll_barrier(cclComm_t comm, struct cclStream *stream)
+{
+    int before;
+    CCL_TRY(ccl_device_enter(comm->rt, comm->props.is_host, comm->device, &before));
+    return ccl_device_leave(comm->rt, before, barrier(comm, stream));
 }

@@ -16,7 +16,7 @@ struct ccl_coll_call {
     cclCallConfig_t config;
 };
 
-/* Enqueue on stream. */
+/* Enqueue on stream; NULL is the default stream of the communicator's device. */
 cclResult_t ccl_coll_all_gather(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream);
 cclResult_t ccl_coll_barrier(cclComm_t comm, struct cclStream *stream);
 

@@ -212,12 +212,15 @@ cclResult_t ccl_comm_abort(cclComm_t comm)
 {
     uint64_t start = ccl_now_ns();
     bool left = !comm->used_stream;
+    int before;
+    (void)ccl_device_enter(comm->rt, comm->props.is_host, comm->device, &before); /* else asking fails, which ends the wait */
     while (!left && ccl_now_ns() - start < ABORT_LIMIT_NS) {
         left = comm->rt->stream_query(comm->last_stream) != cclInProgress;
         if (!left) {
             pause_ms(1);
         }
     }
+    (void)ccl_device_leave(comm->rt, before, cclSuccess);
     if (!left) {
         /* Its arguments and memory may still be in use: better lost than freed under a kernel. */
         ccl_comm_list_remove(comm);

@@ -85,15 +85,17 @@ static void run_steps(struct step *steps, unsigned number, const char *what, voi
 
 /* The same buffers every time: call n+1 overwrites the input right after call n in stream order and takes the
  * result away. */
-static void back_to_back(unsigned calls)
+static void back_to_back(unsigned calls, int variant)
 {
     enum { COUNT = 96 };
+    cclCallConfig_t config = CCL_CALL_CONFIG_INITIALIZER;
     uint8_t *inputs = malloc((size_t)calls * COUNT), *outputs = malloc((size_t)calls * COUNT * (size_t)tm_size);
     size_t all = (size_t)COUNT * (size_t)tm_size;
     uint64_t first = seed;
 
     seed += calls;
-    tm_at("back to back: %u calls", calls);
+    config.variant = variant;
+    tm_at("back to back: %u calls, variant %d", calls, variant);
     for (unsigned i = 0; i < calls; i++) {
         tm_gen(inputs + (size_t)i * COUNT, 0, COUNT, first + i, tm_rank);
     }
@@ -101,7 +103,7 @@ static void back_to_back(unsigned calls)
         size_t count = 1 + i * 7 % COUNT;
 
         TM_MUST(cclMemcpyAsync(send_buf.base, inputs + (size_t)i * COUNT, count, stream));
-        TM_MUST(cclAllGather(send_buf.base, recv_buf.base, count, cclUint8, comm, stream));
+        TM_MUST(cclAllGather2D(send_buf.base, count, recv_buf.base, count, 1, count, cclUint8, &config, comm, stream));
         TM_MUST(cclMemcpyAsync(outputs + i * all, recv_buf.base, count * (size_t)tm_size, stream));
     }
     TM_MUST(cclStreamSynchronize(stream));
@@ -335,7 +337,8 @@ int main(int argc, char **argv)
     budget = full ? (size_t)16 << 20 : (size_t)3 << 20;
     tm_buf_create(&send_buf, comm, TM_HEAP, budget);
     tm_buf_create(&recv_buf, comm, TM_HEAP, budget * (size_t)tm_size);
-    back_to_back(1000);
+    back_to_back(1000, cclVariantAuto);
+    back_to_back(300, cclVariantCopy);
     all_orders();
     random_orders(full ? 1000 : 200);
     skewed();
