@@ -34,6 +34,7 @@ struct ccl_k_desc {
     uint32_t pad;
     uint64_t rows, count; /* 1-D: rows 1, count elements per rank */
     uint64_t ld;          /* of the receive buffer, elements */
+    uint64_t ld_send;     /* of the send buffer, elements; where it must agree (variant copy), else 0 */
 };
 
 /* One record of a failure, written by one rank into its slot of every rank's host page; one block of its kernels, or its host. 128 bytes. */
@@ -44,7 +45,8 @@ struct ccl_k_err {
     uint32_t reason;        /* enum ccl_reason */
     uint32_t pad0;
     struct ccl_k_desc mine; /* the writer's call; the other side's is in the other rank's record */
-    uint32_t pad[14];
+    uint64_t where;         /* the writer's advert words 6, 7 */
+    uint32_t pad[10];
 };
 
 enum ccl_reason {
@@ -54,7 +56,9 @@ enum ccl_reason {
     CCL_REASON_LEFT,      /* peer gave up inside the operation */
     CCL_REASON_ABORT,     /* cclCommAbort */
     CCL_REASON_TIMEOUT,   /* CCL_TIMEOUT passed while waiting for peer */
-    CCL_REASON_NO_WINDOW, /* variant direct, receive buffer of rank lies in no window */
+    CCL_REASON_NO_WINDOW, /* variant direct, receive buffer of rank lies in no window; variant copy: send buffer in no heap chunk */
+    CCL_REASON_PLACE,     /* variant copy: the send buffer of peer does not lie where mine does */
+    CCL_REASON_REFUSED,   /* rank's host could not enqueue its call, and knows why */
     CCL_NUM_REASONS
 };
 
@@ -161,7 +165,7 @@ struct ccl_k_coll_args {
     uint64_t piece_rows, piece_bytes;     /* piece_rows * piece_bytes <= slot_bytes */
     uint64_t pieces_down, pieces_across;  /* over the whole part */
     uint64_t part_bytes;                  /* rows * row_bytes: sent to and expected from each peer */
-    uint64_t where;                       /* advert words 6, 7: window id:16 high, byte offset:48; 0 = stage it */
+    uint64_t where;                       /* advert words 6, 7: window id:16 high, byte offset:48; 0 = stage it. Copy: of the input */
     uint64_t priv;                        /* struct ccl_k_priv */
     uint64_t comm;                        /* struct ccl_k_comm */
     uint64_t page;                        /* own host page */

@@ -42,6 +42,9 @@ static void describe_call(const struct ccl_k_desc *d, char *text, size_t bytes)
     const char *variant = d->variant < CCL_NUM_VARIANTS ? ccl_variant_names[d->variant] : "?";
     if (op == CCL_OP_BARRIER || op == CCL_OP_NONE) {
         snprintf(text, bytes, "%s", ccl_comm_op_name(op));
+    } else if (d->variant == cclVariantCopy) {
+        snprintf(text, bytes, "%s %llu x %llu ld %llu, send ld %llu, %s (copy)", ccl_comm_op_name(op), (unsigned long long)d->rows,
+                 (unsigned long long)d->count, (unsigned long long)d->ld, (unsigned long long)d->ld_send, ccl_comm_type_name(type));
     } else if (op == CCL_OP_ALL_GATHER) {
         snprintf(text, bytes, "%s count %llu %s (%s, %u blocks)", ccl_comm_op_name(op), (unsigned long long)d->count,
                  ccl_comm_type_name(type), variant, d->blocks);
@@ -102,6 +105,18 @@ static void describe_mismatch(cclComm_t comm, const struct ccl_k_err *e, char *t
     }
 }
 
+/* Variant copy: the inputs lie at different places. */
+static void describe_place(cclComm_t comm, const struct ccl_k_err *e, char *text, size_t bytes)
+{
+    struct ccl_k_err other;
+    int len = snprintf(text, bytes, "operation %u: variant copy needs the send buffers at one place of a heap chunk, or all in place: window %u offset %llu on rank %d",
+                       e->op, (uint32_t)(e->where >> 48), (unsigned long long)(e->where & 0xffffffffffffu), e->rank);
+    if (await_record(comm, e->peer, &other) && len > 0 && (size_t)len < bytes) {
+        snprintf(text + len, bytes - (size_t)len, ", window %u offset %llu on rank %d", (uint32_t)(other.where >> 48),
+                 (unsigned long long)(other.where & 0xffffffffffffu), e->peer);
+    }
+}
+
 static void describe(cclComm_t comm, uint64_t word, char *text, size_t bytes)
 {
     struct ccl_k_err e;
@@ -122,7 +137,15 @@ static void describe(cclComm_t comm, uint64_t word, char *text, size_t bytes)
         snprintf(text, bytes, "rank %d waited longer than CCL_TIMEOUT for rank %d in operation %u, %s", e.rank, e.peer, e.op,
                  call);
         break;
+    case CCL_REASON_PLACE: describe_place(comm, &e, text, bytes); break;
+    case CCL_REASON_REFUSED:
+        snprintf(text, bytes, "rank %d could not enqueue its call, and has the reason in its own error text: %s", e.rank, call);
+        break;
     case CCL_REASON_NO_WINDOW:
+        if (e.mine.variant == cclVariantCopy) {
+            snprintf(text, bytes, "variant copy: the send buffer of rank %d lies in no heap chunk (in place: the receive buffer), %s", e.rank, call);
+            break;
+        }
         snprintf(text, bytes, "variant direct: the receive buffer of rank %d lies in no window that rank %d can store into, %s",
                  e.peer, e.rank, call);
         break;
