@@ -8,6 +8,8 @@
 #include "ll.hip"
 #include "push.hip"
 
+#include "copy.hip"
+
 const ccl_host_kernel_fn ccl_host_kernels_traced[CCL_NUM_KERNELS] = {
 #define CCL_K(name, args) [CCL_KERNEL_##name] = ccl_k_##name,
     CCL_KERNEL_LIST(CCL_K)
