@@ -21,7 +21,7 @@
 
 #include <algorithm>
 
-#include "probe_kernels.h"
+#include "probe_kernels.cuh"
 
 #define CHECK(call)                                                                                             \
     do {                                                                                                        \

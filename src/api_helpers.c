@@ -139,9 +139,6 @@ cclResult_t cclGraphLaunch(cclGraph_t graph, cclStream_t stream)
 
 cclResult_t cclGraphDestroy(cclGraph_t graph)
 {
-    if (graph == NULL) {
-        return cclSuccess;
-    }
     RT_CALL(graph_destroy, graph);
 }
 

@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "device_types.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -44,7 +46,7 @@ extern "C" {
 typedef struct cclComm *cclComm_t;
 typedef struct cclStream *cclStream_t; /* NULL is the default stream of the process */
 typedef struct cclEvent *cclEvent_t;
-typedef struct cclGraph *cclGraph_t; /* captured work, ready to be launched */
+typedef struct cclGraph *cclGraph_t; /* operations captured once, launched as often as wanted */
 
 typedef struct {
     char internal[CCL_UNIQUE_ID_BYTES];
@@ -115,7 +117,7 @@ typedef struct {
             CCL_UNSET, CCL_UNSET, CCL_UNSET                                                                            \
     }
 
-/* Configuration of a communicator, agreed at init: rank 0's values hold for all (timeout_ms is each rank's own). */
+/* Configuration of a communicator, agreed at init: rank 0's values hold for all (timeout_ms and trace are each rank's own). */
 typedef struct {
     size_t size;
     unsigned magic, version;
@@ -123,10 +125,11 @@ typedef struct {
     int max_blocks;    /* upper limit of comm_sms, 1..128 */
     int variant;       /* default variant of every call of this communicator, cclVariant_t */
     int heap_chunk_mb; /* smallest heap chunk, MiB, 1..1048576 */
+    int trace;         /* 1: record a trace for cclTraceExport, 0: none; default: 1 when CCL_TRACE is set, or the split communicator's */
 } cclConfig_t;
 
 #define CCL_CONFIG_INITIALIZER \
-    { sizeof(cclConfig_t), CCL_STRUCT_MAGIC, CCL_VERSION, CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET }
+    { sizeof(cclConfig_t), CCL_STRUCT_MAGIC, CCL_VERSION, CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET }
 
 typedef enum { cclMemPlain = 0, cclMemHeap = 1, cclMemRegistered = 2 } cclMemKind_t;
 
@@ -184,6 +187,10 @@ CCL_API cclResult_t cclCommGetAsyncError(cclComm_t comm, cclResult_t *async_erro
 CCL_API cclResult_t cclCommCount(const cclComm_t comm, int *count);
 CCL_API cclResult_t cclCommUserRank(const cclComm_t comm, int *rank);
 CCL_API cclResult_t cclCommDevice(const cclComm_t comm, int *device);
+/* What kernels of the caller's own need to reach the peers (ccl/device.h, docs/device.md). *dev is plain data, valid until comm is destroyed, also
+ * for heap memory allocated later. Local. End your kernels that use it before cclCommDestroy; cclCommAbort ends their waits and keeps what these
+ * read, but heap memory is gone. cclInvalidUsage: comm is finalized. */
+CCL_API cclResult_t cclDeviceComm(cclComm_t comm, cclDeviceComm_t *dev);
 
 /* ---- groups ---- */
 
@@ -234,6 +241,15 @@ CCL_API cclResult_t cclAllGather2D(const void *send, size_t ld_send, void *recv,
  * initialised (its size field is honoured). cclInvalidUsage: nothing was enqueued yet. */
 CCL_API cclResult_t cclGetEffectiveConfig(cclComm_t comm, cclCallConfig_t *config);
 
+/* ---- tracing ---- */
+
+/* Write what this rank recorded, the last CCL_TRACE_OPS operations, as a Chrome trace (JSON, microseconds; chrome://tracing, Perfetto): a
+ * process a rank, a track a block, on it each operation with its waits. path: %r is the rank, %p the process id, %w 16 digits that name the
+ * communicator, %% a percent sign; an existing file is replaced. Local. Waits for the operations enqueued on comm; graphs that replay
+ * operations of comm must have ended. The trace goes on. Not while a stream of this thread is being captured. cclInvalidUsage: comm records
+ * no trace. cclSystemError: the file cannot be written, with its name and the reason. */
+CCL_API cclResult_t cclTraceExport(cclComm_t comm, const char *path);
+
 /* ---- portable helpers: the same program runs on every backend ---- */
 
 /* Name of the backend in use ("host", "gpu", "emu:gfx942"); never NULL. Chosen by CCL_BACKEND. */
@@ -256,14 +272,19 @@ CCL_API cclResult_t cclEventRecord(cclEvent_t event, cclStream_t stream);
 CCL_API cclResult_t cclEventSynchronize(cclEvent_t event);
 /* Milliseconds between two recorded events that have happened. cclInvalidUsage otherwise. */
 CCL_API cclResult_t cclEventElapsed(float *ms, cclEvent_t start, cclEvent_t end);
-/* From here to cclGraphEnd what is enqueued to stream is recorded instead of run. thread_local_mode not 0: other threads may go on making
- * calls that a capture forbids. cclInvalidUsage, by name: the backend has no graphs (host). */
+/* What is enqueued to stream from here to cclGraphEnd is captured instead of run: collectives, copies, fills, and what other streams do behind an
+ * event recorded in stream, if they are joined to it again by an event before the end. Capturing with the GPU runtime's own calls, in any
+ * mode, is fine as well. Every launch of a graph counts as a call of its collectives, so all ranks launch their graphs in the same order
+ * among their other calls. A communicator's operations stay in order, whatever streams and graphs they come from. thread_local_mode 0: until the end
+ * no thread may make a GPU call that a capture forbids (allocate, wait); otherwise just the calling thread may not. End in the same thread.
+ * cclInvalidUsage: the backend has no graphs (named; so it is on the host), or stream is the default stream. */
 CCL_API cclResult_t cclGraphBegin(cclStream_t stream, int thread_local_mode);
-/* *graph is owned by the caller, also when it outlives the communicators it uses. */
+/* *graph: owned by the caller. On failure the capture has ended, nothing is left of it. */
 CCL_API cclResult_t cclGraphEnd(cclStream_t stream, cclGraph_t *graph);
-/* Enqueue everything recorded, once, in the order of stream. Collective over the communicators recorded in it. */
+/* Enqueue to stream, any that is not being captured. Two launches of one graph never overlap. Errors of its collectives are returned by
+ * cclCommGetAsyncError, and by the synchronisation of the streams they were captured in. Not after a communicator in it was destroyed. */
 CCL_API cclResult_t cclGraphLaunch(cclGraph_t graph, cclStream_t stream);
-/* NULL is fine. */
+/* Local; before or after the communicators in it are destroyed. A launch under way ends as usual. NULL is fine. */
 CCL_API cclResult_t cclGraphDestroy(cclGraph_t graph);
 /* bytes > 0; zeroed; 4096-byte aligned on the host backend. cclSystemError: out of memory. */
 CCL_API cclResult_t cclDeviceMalloc(void **ptr, size_t bytes);

@@ -15,7 +15,8 @@
 
 enum ccl_mem_type {
     CCL_MEM_DATA, /* users' data */
-    CCL_MEM_FLAG  /* control words and scratch that peers poll and store into (uncached on AMD) */
+    CCL_MEM_FLAG, /* control words and scratch that peers poll and store into (uncached on AMD) */
+    CCL_MEM_HOST  /* either, as shared host memory that the current device may use: where devices cannot share theirs */
 };
 
 struct ccl_device_props {
@@ -37,12 +38,16 @@ struct ccl_pointer_attr {
     bool exportable;   /* mem_export(base) can succeed */
 };
 
+#define CCL_HANDLE_BLOB_BYTES 96
+
 /* What a peer needs to map an allocation. blob is opaque to all but the backend. */
 struct ccl_mem_handle {
     uint64_t size_bytes;
     int fd;           /* -1: the blob says all; else passed beside the blob and owned by whoever holds it */
     uint32_t kind;    /* backend's own */
-    uint8_t blob[64];
+    bool counted;     /* set by mem_export: a peer's mapping keeps the memory alive. Else (legacy IPC) the owner must not mem_free it before all
+                         peers have called mem_close */
+    uint8_t blob[CCL_HANDLE_BLOB_BYTES];
 };
 
 struct ccl_launch {
@@ -74,7 +79,8 @@ struct ccl_runtime_ops {
 
     /* bytes > 0, zeroed, on the current device, aligned to a page on the host and to 256 bytes on a GPU. cclSystemError: out of memory. */
     cclResult_t (*mem_alloc)(enum ccl_mem_type type, size_t bytes, void **ptr);
-    /* ptr from mem_alloc, NULL is fine. Memory that peers still map stays until they close it. cclInvalidArgument: unknown pointer. */
+    /* ptr from mem_alloc, NULL is fine. Memory that peers still map stays until they close it, if its handle was counted. cclInvalidArgument:
+     * unknown pointer. */
     cclResult_t (*mem_free)(void *ptr);
     /* Map host memory of this process (a shared memfd mapping) for the current device; *dev is the kernel-side address. */
     cclResult_t (*host_register)(void *ptr, size_t bytes, void **dev);
@@ -92,6 +98,9 @@ struct ccl_runtime_ops {
 
     /* In stream order. dst, src: host or device memory. */
     cclResult_t (*copy)(void *dst, const void *src, size_t bytes, struct cclStream *stream);
+    /* rows x row_bytes, both > 0, rows ld_dst and ld_src bytes apart (both >= row_bytes). */
+    cclResult_t (*copy_2d)(void *dst, size_t ld_dst, const void *src, size_t ld_src, size_t row_bytes, size_t rows,
+                           struct cclStream *stream);
     cclResult_t (*fill)(void *dst, int byte, size_t bytes, struct cclStream *stream);
 
     cclResult_t (*stream_create)(struct cclStream **stream);
@@ -115,6 +124,10 @@ struct ccl_runtime_ops {
     void (*chain_destroy)(struct ccl_chain *chain);
     cclResult_t (*chain_before)(struct ccl_chain *chain, struct cclStream *stream);
     cclResult_t (*chain_after)(struct ccl_chain *chain, struct cclStream *stream);
+    /* Wait, or ask, for the end of what was enqueued between chain_before and chain_after and has been launched, whether its streams still exist
+     * or not. No capture is disturbed; what was only captured does not count. query: cclSuccess or cclInProgress. */
+    cclResult_t (*chain_sync)(struct ccl_chain *chain);
+    cclResult_t (*chain_query)(struct ccl_chain *chain);
     /* stream is about to be destroyed through the portable helper; its work is waited for there. */
     void (*chain_forget)(struct ccl_chain *chain, struct cclStream *stream);
 
@@ -136,7 +149,33 @@ struct ccl_runtime_ops {
 /* The backend of this process, selected and initialised at the first call by CCL_BACKEND. On failure every call fails alike. */
 cclResult_t ccl_runtime_get(const struct ccl_runtime_ops **ops);
 
-extern const struct ccl_runtime_ops ccl_runtime_host;
+extern const struct ccl_runtime_ops ccl_runtime_host, ccl_runtime_gpu;
 
+/* Members act on the thread's current device: make it `device` until ccl_device_leave puts the old one back. Every entry into the library that works for a
+ * communicator does this, whatever the caller's device is. is_host: there is one device, nothing to do. */
+static inline cclResult_t ccl_device_enter(const struct ccl_runtime_ops *rt, bool is_host, int device, int *before)
+{
+    *before = -1;
+    if (is_host) {
+        return cclSuccess;
+    }
+    int current;
+    cclResult_t rc = rt->device_get(&current);
+    if (rc == cclSuccess && current != device) {
+        rc = rt->device_set(device);
+        *before = rc == cclSuccess ? current : -1;
+    }
+    return rc;
+}
+
+/* rc: of the work in between; it wins over an error of the way back, which is logged where it happens. */
+static inline cclResult_t ccl_device_leave(const struct ccl_runtime_ops *rt, int before, cclResult_t rc)
+{
+    if (before < 0) {
+        return rc;
+    }
+    cclResult_t back = rt->device_set(before);
+    return rc != cclSuccess ? rc : back;
+}
 
 #endif

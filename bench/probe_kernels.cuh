@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The kernels of probe.cu: packets, push and barrier, and the data they are checked with.
-#ifndef CCL_BENCH_PROBE_KERNELS_H
-#define CCL_BENCH_PROBE_KERNELS_H
+#pragma once
 
 #include <cuda_runtime.h>
 #include <stddef.h>
@@ -149,4 +148,3 @@ __global__ void next_call(uint32_t *call)
     ++*call;
 }
 
-#endif
