@@ -11,12 +11,13 @@ usage: bash tests/gpu.sh [--part NAME[,NAME..]] [--only REGEX] [--log DIR] [--li
 Builds build/gpu (Release, code objects of the local nvcc) and runs the tests of tests/mpi and the examples with CCL_BACKEND=gpu, all ranks
 on the one GPU. Prints one line a part, the failed tests with the end of their output, and the skipped ones. Parts, under 8 minutes each:
 
+  unit             the backend by itself, on the device; ranks that are threads of one process
   mps2 mps4 mps8   every test with 2, 4, 8 ranks, the ranks clients of an MPS daemon of this script's own
   nomps            a subset with 2 ranks, which take turns on the GPU
   sanitizer        compute-sanitizer memcheck, initcheck, racecheck: all-gathers of every variant, 2 ranks, no MPS
   dead             ranks that die, leave or abort: without MPS, then with it; the daemon is started afresh afterwards and must serve
   big              more than 2^31 elements, more than 4 GiB
-Default: mps2,mps4,mps8,nomps,sanitizer,big,dead. all is the same. Exit status: 0 nothing failed, 1 a test failed, 2 something could not be run.
+Default: all of them. Exit status: 0 nothing failed, 1 a test failed, 2 something could not be run.
 
   --only REGEX     of these parts the tests whose name matches
   --log DIR        what the tests print (default results/gpu-tests)
@@ -28,7 +29,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=bench/gpu_lib.sh
 . "$root/bench/gpu_lib.sh"
 
-all_parts="mps2 mps4 mps8 nomps sanitizer big dead" # dead last: it may leave the GPU's daemon in a bad state
+all_parts="unit mps2 mps4 mps8 nomps sanitizer big dead" # dead last: it may leave the GPU's daemon in a bad state
 parts=$all_parts only="" log=$root/results/gpu-tests list=""
 while [ $# -gt 0 ]; do
     case $1 in
@@ -63,7 +64,7 @@ stages=() bad=0
 mkdir -p "$log"
 
 # Dying and leaving ranks have a part of their own.
-not_here='^bench|^mpi\.(death|kill_all|leave|abort)\.'
+not_here='^bench|^mpi\.(death|kill_all|leave|abort|device_stop)\.'
 
 # tests NAME [ctest options]: one line for the summary, more for what failed.
 tests() {
@@ -100,6 +101,11 @@ part_mps() {
     mps_stop
 }
 
+part_unit() {
+    mps_none
+    only=${only:-^unit\.gpu_|^mpi\.device\.threads} CCL_BACKEND=gpu tests "unit" -j 1
+}
+
 part_nomps() {
     mps_none
     tests "no mps" -L '^mpi$' -LE '^long$' -j 1 -E "$not_here|\\.n[^2]\$|\\.(full|align)\\.|^mpi\\.(init|soak|register|heap|wrap)"
@@ -112,7 +118,7 @@ part_big() {
 }
 
 part_dead() {
-    local deaths='^mpi\.(death\.small|kill_all|leave|abort\.small)\.'
+    local deaths='^mpi\.(death\.small|kill_all|leave|abort\.small|device_stop)\.'
     mps_none
     only=${only:-$deaths} tests "dead peers, no mps" -j 1
     mps_start
