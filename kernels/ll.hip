@@ -6,11 +6,12 @@
 #include "fail.h"
 #include "move.h"
 #include "protocol.h"
+#include "trace.h"
 
 #include CCL_LL_BODY
 
 #define LL_KERNEL(name, world)                     \
-    CCL_KERNEL(name, struct ccl_k_coll_args)       \
+    CCL_KERNEL_BOUNDS(name, struct ccl_k_coll_args, CCL_LL_MAX_THREADS, 1) \
     {                                              \
         ccl_ll_body(a, world);                     \
     }
