@@ -127,7 +127,7 @@ struct ccl_k_comm {
 /* Bytes from the start of a rank's control allocation. Computed by ccl_layout_compute(), equal on all ranks. */
 struct ccl_k_layout {
     uint64_t adv;    /* [2][n] lines of 64 B */
-    uint64_t full;   /* [blocks][n] words {op:32, step:32}, flag_stride bytes apart */
+    uint64_t full;   /* [blocks] rows of n words {op:32, step:32}, flag_stride bytes apart */
     uint64_t credit; /* the same */
     uint64_t ll;     /* [2][n][CCL_LL_SRC_BYTES] */
     uint64_t ring;   /* pair rings: [n][blocks][slots][slot_bytes]; shared ring: [blocks][slots][slot_bytes] */
@@ -135,7 +135,7 @@ struct ccl_k_layout {
     uint64_t bytes;  /* of the whole allocation */
     uint32_t flag_stride, blocks, slots, slot_bytes;
     uint32_t shared_ring; /* 1: all ranks share a device: a chunk is written once, to the sender's own ring */
-    uint32_t pad;
+    uint32_t flag_row;    /* bytes between the rows of two blocks: lanes that poll one row touch as few lines as possible */
 };
 
 struct ccl_k_peer {
@@ -177,6 +177,9 @@ struct ccl_k_coll_args {
     uint32_t flags;     /* CCL_F_* */
     uint32_t spin;      /* host: polls before sleeping */
     uint32_t div_mul;   /* GPU LL: ceil(2^32 / packet pairs of a part), 0 when there is one pair */
+    uint32_t group;     /* GPU direct: as many adverts a block waits for before it stores to these peers */
+    uint32_t flat_piece; /* GPU push: bytes of a piece when all pieces are runs of 16-byte vectors, else 0 */
+    uint32_t unit_shift; /* GPU push: log2 of the vectors a thread moves of a flat piece, rounded up */
     struct ccl_k_peer peer[CCL_VALUE_PEERS]; /* by rank; the host backend copies only the first n */
 };
 

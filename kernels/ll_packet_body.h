@@ -1,129 +1,240 @@
 /* SPDX-License-Identifier: MIT
  *
  * LL on a GPU (included by ll.hip). Packets of 8 bytes {data:32, n:32} validate themselves: no fence, no handshake. Two packets travel in one
- * 16-byte access. Threads are laid over (peer, packet) pairs; the block's last warp sends and awaits the adverts (exit rule E) and scrubs
- * beside the data, so that nothing follows the data. Bytes moved per rank: (n-1) * 2 S out, as much in, S own. */
+ * 16-byte access. Threads are laid over (peer, packet pair); the block's last warp sends and awaits the adverts (exit rule E) and scrubs
+ * beside the data, so that nothing follows the data. Bytes moved per rank: (n-1) * 2 S out, as much in, S own. The straight path is kept short:
+ * at 8 bytes every miss of the instruction cache shows. */
 
-#define LL_INFLIGHT 4 /* packet pairs a thread keeps in flight */
+#define LL_INFLIGHT 4u /* packet pairs a thread keeps in flight */
+
+struct ll_shared {
+    uint64_t entry;
+    uint32_t bad, peer; /* seen by the last warp */
+};
+
+/* ---- any shape and alignment: bytes ---- */
 
 /* 8 bytes of the packed part at offset off, as many as the part has. */
-CCL_DEVICE uint64_t ll_load8(CCL_ARGS a, uint64_t off)
+CCL_DEVICE uint64_t ll_load_bytes(CCL_ARGS a, uint64_t off)
 {
     uint64_t v = 0;
-    if ((a->flags & CCL_F_FLAT_SRC) && off + 8 <= a->part_bytes && (a->src & 7) == 0) {
-        return *CCL_PTR(const uint64_t, a->src + off);
-    }
     for (uint32_t i = 0; i < 8 && off + i < a->part_bytes; i++) {
-        uint64_t o = off + i;
-        o = (a->flags & CCL_F_FLAT_SRC) ? o : o / a->row_bytes * a->ld_src + o % a->row_bytes;
-        v |= (uint64_t)*CCL_PTR(const uint8_t, a->src + o) << (8 * i);
+        uint32_t o = (uint32_t)off + i, row = a->rows == 1 ? 0 : o / (uint32_t)a->row_bytes;
+        uint64_t from = a->src + row * a->ld_src + (o - row * (uint32_t)a->row_bytes);
+        v |= (uint64_t)*CCL_PTR(const uint8_t, from) << (8 * i);
     }
     return v;
 }
 
-CCL_DEVICE void ll_store8(CCL_ARGS a, uint64_t part, uint64_t off, uint64_t v)
+CCL_DEVICE void ll_store_bytes(CCL_ARGS a, uint64_t part, uint64_t off, uint64_t v)
 {
-    if ((a->flags & CCL_F_FLAT_DST) && off + 8 <= a->part_bytes && ((part + off) & 7) == 0) {
-        *CCL_PTR(uint64_t, part + off) = v;
-        return;
-    }
     for (uint32_t i = 0; i < 8 && off + i < a->part_bytes; i++) {
-        uint64_t o = off + i;
-        o = (a->flags & CCL_F_FLAT_DST) ? o : o / a->row_bytes * a->ld_dst + o % a->row_bytes;
-        *CCL_PTR(uint8_t, part + o) = (uint8_t)(v >> (8 * i));
+        uint32_t o = (uint32_t)off + i, row = a->rows == 1 ? 0 : o / (uint32_t)a->row_bytes;
+        uint64_t to = part + row * a->ld_dst + (o - row * (uint32_t)a->row_bytes);
+        *CCL_PTR(uint8_t, to) = (uint8_t)(v >> (8 * i));
     }
 }
 
-/* Which rotation pair p belongs to. The reciprocal is exact while p < 2^32 / pairs, which holds for the compiled-in worlds. */
+/* Which rotation pair p belongs to. The reciprocal is exact while p * pairs < 2^32, which holds for the compiled-in worlds. */
 CCL_DEVICE uint32_t ll_rotation(CCL_ARGS a, uint32_t world, uint32_t p, uint32_t pairs)
 {
     return world == 0 ? p / pairs : a->div_mul ? ccl_mul_hi(p, a->div_mul) : p;
 }
 
-/* The last warp: adverts out, scrub, adverts in. Words 0 and 1 only: parts are equal and nobody stores into user memory. */
-CCL_DEVICE void ll_helper(CCL_ARGS a, uint32_t n, uint32_t lane)
+/* True: stop waiting. */
+CCL_DEVICE uint32_t ll_slow(CCL_ARGS a, uint32_t n, uint32_t *polls)
+{
+    /* The helper or another block has raised the error: the host page is read by one warp of the block. */
+    const uint64_t own = ccl_advert_addr(a, ccl_peer_ctl(a, a->rank), n, a->rank);
+    return (++*polls & 63) == 0 &&
+           ccl_slow_poll(a->priv, a->page, own, n, 0, a->rank, ccl_tid() < CCL_WARP ? *polls : 1) != CCL_BAD_NONE;
+}
+
+CCL_DEVICE_SLOW void ll_bytes(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t first, uint32_t stride)
+{
+    const uint32_t pairs = (uint32_t)((a->part_bytes + 7) / 8), total = pairs * a->n;
+    const uint64_t me = ccl_peer_ctl(a, a->rank);
+    uint32_t polls = 0;
+    for (uint32_t p = first; p < total; p += stride) {
+        uint32_t d = ll_rotation(a, world, p, pairs), i = p - d * pairs;
+        uint64_t v = ll_load_bytes(a, (uint64_t)i * 8);
+        if (d == 0) {
+            ll_store_bytes(a, a->dst + a->rank * a->dst_part, (uint64_t)i * 8, v);
+        } else {
+            ccl_store_packet_system(ccl_ll_addr(a, ccl_peer_ctl(a, ccl_rotate(a, d)), n, a->rank) + (uint64_t)i * 16,
+                                    (uint32_t)v, n, (uint32_t)(v >> 32), n);
+        }
+    }
+    for (uint32_t p = first + pairs; p < total; p += stride) {
+        uint32_t d = ll_rotation(a, world, p, pairs), i = p - d * pairs, src = ccl_rotate(a, d);
+        ccl_vec16 q;
+        while (q = ccl_load_packet_system(ccl_ll_addr(a, me, n, src) + (uint64_t)i * 16), CCL_LANE(q, 1) != n || CCL_LANE(q, 3) != n) {
+            if (ll_slow(a, n, &polls)) {
+                return;
+            }
+        }
+        ll_store_bytes(a, a->dst + src * a->dst_part, (uint64_t)i * 8, (uint64_t)CCL_LANE(q, 2) << 32 | CCL_LANE(q, 0));
+    }
+}
+
+/* ---- parts that are runs of 8-byte words ---- */
+
+CCL_DEVICE void ll_load(CCL_ARGS a, uint32_t world, uint32_t p0, uint32_t stride, uint32_t pairs, uint32_t total, uint64_t *v)
+{
+#pragma unroll
+    for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
+        uint32_t p = p0 + u * stride;
+        if (p < total) {
+            v[u] = *CCL_PTR(const uint64_t, a->src + (uint64_t)(p - ll_rotation(a, world, p, pairs) * pairs) * 8);
+        }
+    }
+}
+
+CCL_DEVICE void ll_send(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t p0, uint32_t stride, uint32_t pairs, uint32_t total,
+                        const uint64_t *v)
+{
+#pragma unroll
+    for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
+        uint32_t p = p0 + u * stride;
+        if (p < total) {
+            uint32_t d = ll_rotation(a, world, p, pairs), i = p - d * pairs;
+            if (d == 0) {
+                *CCL_PTR(uint64_t, a->dst + a->rank * a->dst_part + (uint64_t)i * 8) = v[u];
+            } else {
+                ccl_store_packet_system(ccl_ll_addr(a, ccl_peer_ctl(a, ccl_rotate(a, d)), n, a->rank) + (uint64_t)i * 16,
+                                        (uint32_t)v[u], n, (uint32_t)(v[u] >> 32), n);
+            }
+        }
+    }
+}
+
+CCL_DEVICE void ll_receive(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t first, uint32_t stride, uint32_t pairs, uint32_t total)
+{
+    const uint64_t in = ccl_ll_addr(a, ccl_peer_ctl(a, a->rank), n, 0);
+    uint32_t polls = 0;
+    for (uint32_t p0 = first + pairs; p0 < total; p0 += LL_INFLIGHT * stride) {
+        ccl_vec16 q[LL_INFLIGHT];
+        uint32_t from[LL_INFLIGHT], all;
+#pragma unroll
+        for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
+            uint32_t p = p0 + u * stride, d = ll_rotation(a, world, p, pairs);
+            from[u] = ccl_rotate(a, d) * CCL_LL_SRC_BYTES + (p - d * pairs) * 16;
+        }
+        do {
+            all = 1;
+#pragma unroll
+            for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
+                if (p0 + u * stride < total) {
+                    q[u] = ccl_load_packet_system(in + from[u]);
+                }
+            }
+#pragma unroll
+            for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
+                if (p0 + u * stride < total) {
+                    all &= CCL_LANE(q[u], 1) == n && CCL_LANE(q[u], 3) == n;
+                }
+            }
+            if (!all && ll_slow(a, n, &polls)) {
+                return;
+            }
+        } while (!all);
+#pragma unroll
+        for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
+            if (p0 + u * stride < total) {
+                uint64_t to = a->dst + (uint64_t)(from[u] / CCL_LL_SRC_BYTES) * a->dst_part + from[u] % CCL_LL_SRC_BYTES / 2;
+                *CCL_PTR(uint64_t, to) = (uint64_t)CCL_LANE(q[u], 2) << 32 | CCL_LANE(q[u], 0);
+            }
+        }
+    }
+}
+
+/* ---- adverts ---- */
+
+CCL_DEVICE_SLOW void ll_fail(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer)
 {
     const struct ccl_channels none = {0, 0, 0, 0};
+    ccl_fail(a, n, 0, bad, peer, none, 0, 1);
+}
+
+/* The last warp of the first block in: adverts out, scrub, adverts in. Words 0 and 1 only: parts are equal and nobody stores into user memory.
+ * One lane raises the error for all: on AMD lanes of a wave cannot wait for each other. */
+CCL_DEVICE void ll_helper(CCL_ARGS a, uint32_t n, uint32_t lane, struct ll_shared *sh)
+{
     ccl_advert_send(a, n, 2, lane, CCL_WARP);
     if (lane == 0) {
         ccl_scrub(a, n, 1, 2, 0);
     }
     for (uint32_t d = 1 + lane; d < a->n; d += CCL_WARP) {
         uint64_t where;
-        uint32_t bad = ccl_advert_wait(a, n, ccl_rotate(a, d), 2, 0, &where);
+        uint32_t peer = ccl_rotate(a, d), bad = ccl_advert_wait(a, n, peer, 2, &where);
         if (bad) {
-            ccl_fail(a, n, 0, bad, ccl_rotate(a, d), none, 0, 1);
+            if (bad != CCL_BAD_STOP || sh->bad == CCL_BAD_NONE) {
+                sh->peer = peer;
+                sh->bad = bad;
+            }
+            ccl_or_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->priv)->stop, 1); /* ends the waits of all others */
+            break;
         }
+    }
+    ccl_warp_sync();
+    if (lane == 0 && sh->bad != CCL_BAD_NONE) {
+        ll_fail(a, n, sh->bad, sh->peer);
     }
 }
 
+CCL_DEVICE void ll_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point point)
+{
+    (void)a, (void)point;
+    if (ccl_tid() == 0) {
+        CCL_TRACE_NOTE(a, n, point);
+    }
+}
+
+/* The input is loaded before the number is known: that takes a round trip of its own. */
 CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
 {
-    CCL_SHARED uint64_t sh_entry;
-    const uint32_t n_ranks = world ? world : a->n, t = ccl_tid(), data_threads = ccl_threads() - CCL_WARP;
+    CCL_SHARED struct ll_shared sh;
+    const uint32_t t = ccl_tid(), data_threads = ccl_threads() - CCL_WARP;
+    if (t >= data_threads) {
+        if (t == data_threads) {
+            sh.entry = ccl_enter(a);
+            sh.bad = CCL_BAD_NONE;
+        }
+        ccl_block_sync();
+        /* A replay after an error: no packet leaves, peers have seen the abort. */
+        if ((uint32_t)sh.entry == 0) {
+            ll_helper(a, CCL_TAG(sh.entry), t - data_threads, &sh);
+        }
+        return;
+    }
     const uint32_t stride = ccl_grid() * data_threads, first = ccl_bid() * data_threads + t;
-    const uint32_t pairs = (uint32_t)((a->part_bytes + 7) / 8), total = pairs * n_ranks;
-    const uint64_t me = ccl_peer_ctl(a, a->rank);
-    if (t == data_threads) {
-        sh_entry = ccl_enter(a);
+    const uint32_t pairs = (uint32_t)((a->part_bytes + 7) / 8), total = pairs * (world ? world : a->n);
+    const uint32_t words = (a->flags & (CCL_F_FLAT_SRC | CCL_F_FLAT_DST)) == (CCL_F_FLAT_SRC | CCL_F_FLAT_DST) &&
+                           ((a->src | a->dst | a->dst_part | a->part_bytes) & 7) == 0;
+    uint64_t v[LL_INFLIGHT];
+    if (words) {
+        ll_load(a, world, first, stride, pairs, total, v);
     }
     ccl_block_sync();
-    const uint64_t entry = sh_entry;
-    const uint32_t n = CCL_TAG(entry);
-    if ((uint32_t)entry & CCL_OP_STOPPED) {
+    const uint32_t n = CCL_TAG(sh.entry);
+    if ((uint32_t)sh.entry & CCL_OP_STOPPED) {
         return;
     }
-    if (t >= data_threads) {
-        if ((uint32_t)entry == 0) {
-            ll_helper(a, n, t - data_threads);
-        }
+    ll_note(a, n, CCL_TRACE_START);
+    if (!words) {
+        ll_bytes(a, world, n, first, stride);
+        ll_note(a, n, CCL_TRACE_MET);
+        ll_note(a, n, CCL_TRACE_SENT);
+        ll_note(a, n, CCL_TRACE_END);
         return;
     }
-    for (uint32_t p = first; p < total; p += stride) {
-        uint32_t d = ll_rotation(a, world, p, pairs), i = p - d * pairs, rank = ccl_rotate(a, d);
-        uint64_t v = ll_load8(a, (uint64_t)i * 8);
-        if (d == 0) {
-            ll_store8(a, a->dst + a->rank * a->dst_part, (uint64_t)i * 8, v);
-        } else {
-            ccl_store_packet_system(ccl_ll_addr(a, ccl_peer_ctl(a, rank), n, a->rank) + (uint64_t)i * 16, (uint32_t)v, n,
-                                    (uint32_t)(v >> 32), n);
-        }
+    ll_send(a, world, n, first, stride, pairs, total, v);
+    for (uint32_t p0 = first + LL_INFLIGHT * stride; p0 < total; p0 += LL_INFLIGHT * stride) {
+        ll_load(a, world, p0, stride, pairs, total, v);
+        ll_send(a, world, n, p0, stride, pairs, total, v);
     }
-    uint32_t polls = 0;
-    for (uint32_t p0 = first + pairs; p0 < total; p0 += LL_INFLIGHT * stride) {
-        ccl_vec16 v[LL_INFLIGHT];
-        uint64_t from[LL_INFLIGHT];
-        uint32_t all;
-#pragma unroll
-        for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
-            uint32_t p = p0 + u * stride, d = ll_rotation(a, world, p, pairs), i = p - d * pairs;
-            from[u] = p < total ? ccl_ll_addr(a, me, n, ccl_rotate(a, d)) + (uint64_t)i * 16 : 0;
-        }
-        do {
-            all = 1;
-#pragma unroll
-            for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
-                if (from[u]) {
-                    v[u] = ccl_load_packet_system(from[u]);
-                }
-            }
-#pragma unroll
-            for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
-                if (from[u]) {
-                    all &= CCL_LANE(v[u], 1) == n && CCL_LANE(v[u], 3) == n;
-                }
-            }
-            if (!all && (++polls & 63) == 0 &&
-                ccl_slow_poll(a->priv, a->page, ccl_advert_addr(a, me, n, a->rank), n, 0, a->rank, t < CCL_WARP ? polls : 1)) {
-                return; /* the helper or another block raised the error */
-            }
-        } while (!all);
-#pragma unroll
-        for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
-            uint32_t p = p0 + u * stride, d = ll_rotation(a, world, p, pairs), i = p - d * pairs;
-            if (from[u]) {
-                ll_store8(a, a->dst + ccl_rotate(a, d) * a->dst_part, (uint64_t)i * 8, (uint64_t)CCL_LANE(v[u], 2) << 32 | CCL_LANE(v[u], 0));
-            }
-        }
-    }
+    ll_note(a, n, CCL_TRACE_MET);
+    ll_note(a, n, CCL_TRACE_SENT);
+    ll_receive(a, world, n, first, stride, pairs, total);
+    ll_note(a, n, CCL_TRACE_END);
 }

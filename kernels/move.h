@@ -35,19 +35,19 @@ CCL_DEVICE void ccl_move_tail(uint64_t dst, uint64_t ld_dst, uint64_t src, uint6
                               uint32_t bytes)
 {
     uint32_t left = bytes - first;
-    for (uint64_t i = ccl_tid(); left != 0 && i < rows * left; i += ccl_threads()) {
-        uint64_t r = i / left, c = first + i % left;
+    for (uint32_t i = ccl_tid(); left != 0 && i < (uint32_t)rows * left; i += ccl_threads()) {
+        uint32_t r = i / left, c = first + i % left;
         *CCL_PTR(uint8_t, dst + r * ld_dst + c) = *CCL_PTR(const uint8_t, src + r * ld_src + c);
     }
 }
 
 #define CCL_MOVE_UNIT(unit, type)                                                                         \
-    for (uint64_t i = ccl_tid(); i < rows * (body / unit); i += ccl_threads()) {                          \
-        uint64_t r = i / (body / unit), c = i % (body / unit) * unit;                                     \
+    for (uint32_t i = ccl_tid(); i < (uint32_t)rows * (body / unit); i += ccl_threads()) {                \
+        uint32_t r = rows == 1 ? 0 : i / (body / unit), c = (i - r * (body / unit)) * unit;               \
         *CCL_PTR(type, dst + r * ld_dst + c) = *CCL_PTR(const type, src + r * ld_src + c);                \
     }
 
-/* rows x bytes fit a ring slot, so 32 bits hold a row. */
+/* rows x bytes fit a ring slot, so 32 bits hold an index. */
 CCL_DEVICE void ccl_move_rows(uint64_t dst, uint64_t ld_dst, uint64_t src, uint64_t ld_src, uint64_t rows,
                               uint64_t bytes, uint32_t stream)
 {

@@ -4,20 +4,17 @@
  * peer's receive buffer where the peer's advert names a window this launch has a base for, else through a ring in scratch which the peer's block b
  * drains. Nothing is stored for operation n before the peer's advert n has been read and compared (A).
  * Bytes moved per rank: direct reads S, writes n S; staged writes S (shared ring) or (n-1) S (pair rings) more and reads (n-1) S. */
-#include "fail.h"
-#include "move.h"
-#include "protocol.h"
-#include "trace.h"
+#include "push_common.h"
 
-#include CCL_PUSH_DIRECT_BODY
-#include "push_body.h"
+#include CCL_PUSH_BODY
 
-#define PUSH_KERNEL(name, world)                                                  \
-    CCL_KERNEL(name, struct ccl_k_coll_args)                                      \
-    {                                                                             \
-        CCL_SHARED struct push_shared sh;                                         \
-        CCL_SHARED uint64_t base[(world) != 0 ? (world) : CCL_MAX_RANKS];         \
-        push_all(a, world, &sh, base);                                            \
+#define PUSH_RANKS(world) ((world) != 0 ? (world) : CCL_MAX_RANKS)
+
+#define PUSH_KERNEL(name, world)                       \
+    CCL_KERNEL(name, struct ccl_k_coll_args)           \
+    {                                                  \
+        PUSH_MEMORY(memory, PUSH_RANKS(world));        \
+        push_all(a, world, &memory.sh, memory.end);    \
     }
 
 PUSH_KERNEL(push_2, 2)
@@ -31,9 +28,8 @@ PUSH_KERNEL(push_n, 0)
 
 CCL_KERNEL(push_part, struct ccl_k_coll_args)
 {
-    CCL_SHARED struct push_shared sh;
-    CCL_SHARED uint64_t base[CCL_MAX_RANKS];
-    push_partitioned(a, &sh, base);
+    PUSH_MEMORY(memory, CCL_MAX_RANKS);
+    push_partitioned(a, &memory.sh, memory.end);
 }
 
 CCL_KERNEL(barrier, struct ccl_k_coll_args)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Direct push on a GPU (included by push.hip): bases in registers before the loop, one load of each input vector, stores to all peers in rotated
+ * Direct push on a GPU (included by push.hip), for what push_flat.h does not serve: rectangles, and AMD. Bases in registers before the loop, one load of each input vector, stores to all peers in rotated
  * order, the next step's loads issued before this step's stores. On CDNA loads and stores retire through one in-order queue, so a load behind the
  * stores would drain them: with the loads ahead and one explicit wait before the loop, the stores of a whole step stay in flight. */
 
@@ -26,6 +26,16 @@ CCL_DEVICE void push_load(CCL_ARGS a, struct ccl_piece p, uint32_t at, uint32_t 
     }
 }
 
+CCL_DEVICE void push_store(uint64_t to, const ccl_vec16 *v, const uint64_t *off, uint32_t valid)
+{
+#pragma unroll
+    for (uint32_t u = 0; u < CCL_UNROLL; u++) {
+        if (valid >> u & 1) {
+            ccl_store_stream_vec16(to + off[u], v[u]);
+        }
+    }
+}
+
 /* The next step of this block; index >= pieces at the end. */
 CCL_DEVICE struct ccl_step push_next(struct ccl_step s, struct ccl_piece p, uint32_t per_row, uint64_t stride)
 {
@@ -37,12 +47,12 @@ CCL_DEVICE struct ccl_step push_next(struct ccl_step s, struct ccl_piece p, uint
     return s;
 }
 
-CCL_DEVICE uint32_t ccl_push_direct(CCL_ARGS a, uint32_t world, const uint64_t *base, uint32_t d_first, uint32_t d_last,
+CCL_DEVICE uint32_t ccl_push_direct(CCL_ARGS a, uint32_t world, const struct push_end *end, uint32_t d_first, uint32_t d_last,
                                 uint64_t first, uint64_t stride, uint64_t pieces)
 {
     uint64_t bits = a->src;
     for (uint32_t d = d_first; d < d_last; d++) {
-        bits |= base[d];
+        bits |= end[d].base;
     }
     if (a->rows > 1) {
         bits |= a->ld_src | a->ld_dst;
@@ -53,12 +63,12 @@ CCL_DEVICE uint32_t ccl_push_direct(CCL_ARGS a, uint32_t world, const uint64_t *
     if (first >= pieces) {
         return 1;
     }
-    if (ccl_unit(bits) != 16 || world == 0 || a->piece_bytes < 16) {
+    if (ccl_unit(bits) != 16 || a->piece_bytes < 16) {
         for (uint64_t i = first; i < pieces; i += stride) {
             struct ccl_piece p = ccl_piece_at(a, i);
             for (uint32_t d = d_first; d < d_last; d++) {
-                if (base[d]) {
-                    ccl_move_rows(base[d] + ccl_piece_dst(a, p), a->ld_dst, ccl_piece_src(a, p), a->ld_src, p.rows,
+                if (end[d].base) {
+                    ccl_move_rows(end[d].base + ccl_piece_dst(a, p), a->ld_dst, ccl_piece_src(a, p), a->ld_src, p.rows,
                                   p.bytes, 0);
                 }
             }
@@ -68,7 +78,7 @@ CCL_DEVICE uint32_t ccl_push_direct(CCL_ARGS a, uint32_t world, const uint64_t *
     uint64_t dst[8];
 #pragma unroll
     for (uint32_t d = 0; d < 8; d++) {
-        dst[d] = d < world ? base[d] : 0;
+        dst[d] = d < world && d >= d_first && d < d_last ? end[d].base : 0;
     }
     const uint32_t per_row = (uint32_t)(a->piece_bytes / 16);
     struct ccl_step s = {first, 0};
@@ -90,20 +100,20 @@ CCL_DEVICE uint32_t ccl_push_direct(CCL_ARGS a, uint32_t world, const uint64_t *
 #pragma unroll
         for (uint32_t d = 0; d < 8; d++) {
             if (d < world && dst[d]) {
-#pragma unroll
-                for (uint32_t u = 0; u < CCL_UNROLL; u++) {
-                    if (valid >> u & 1) {
-                        ccl_store_stream_vec16(dst[d] + off[u], v[u]);
-                    }
-                }
+                push_store(dst[d], v, off, valid);
+            }
+        }
+        for (uint32_t d = d_first; world == 0 && d < d_last; d++) {
+            if (end[d].base) {
+                push_store(end[d].base, v, off, valid);
             }
         }
         ccl_sched_fence();
         /* The bytes behind the last vector of each row, once per piece that ends a row. */
         if (s.at == 0 && (p.bytes & 15)) {
             for (uint32_t d = d_first; d < d_last; d++) {
-                if (base[d]) {
-                    ccl_move_tail(base[d] + ccl_piece_dst(a, p), a->ld_dst, ccl_piece_src(a, p), a->ld_src, p.rows,
+                if (end[d].base) {
+                    ccl_move_tail(end[d].base + ccl_piece_dst(a, p), a->ld_dst, ccl_piece_src(a, p), a->ld_src, p.rows,
                                   (uint32_t)p.bytes & ~15u, (uint32_t)p.bytes);
                 }
             }

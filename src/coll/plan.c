@@ -3,6 +3,7 @@
  * The choices of an all-gather: variant, grid, tile. They depend only on what all ranks share (shape, type, config, agreed table), never on
  * pointers or on the pitch of the own input, so all ranks decide alike; the signature in the advert proves it. */
 #include "coll/coll.h"
+#include "coll/tune.h"
 
 #include <limits.h>
 #include <string.h>
@@ -10,9 +11,6 @@
 #include "util/log.h"
 
 #define MAX_OFFSET (1ull << 47)      /* advert offsets have 48 bits */
-#define GRID_BYTES (256u << 10)      /* per block and rank, before another block is worth its start */
-#define GPU_THREADS 512
-#define GPU_HELPER_THREADS 32
 #define COPY_THREADS 32
 #define HOST_STREAM_BYTES (3u << 20) /* input and output together: above, the host backend stores around the caches */
 
@@ -61,7 +59,7 @@ static cclResult_t check_config(cclComm_t comm, const cclCallConfig_t *c)
                   c->peers_per_wait == 4 || c->peers_per_wait == comm->n,
               cclInvalidArgument, CCL_COLL, "config: peers_per_wait is %d, not 1, 2, 4 or the world size %d", c->peers_per_wait,
               comm->n);
-    int max_threads = comm->props.is_host ? 1 : GPU_THREADS;
+    int max_threads = comm->props.is_host ? 1 : CCL_GPU_THREADS;
     CCL_CHECK(c->threads == CCL_UNSET || (c->threads > 0 && c->threads <= max_threads), cclInvalidArgument, CCL_COLL,
               "config: threads is %d, not 1 to %d", c->threads, max_threads);
     return check_fused_unset(c);
@@ -90,20 +88,21 @@ static cclResult_t choose_variant(cclComm_t comm, const struct shape *s, cclCall
     return cclSuccess;
 }
 
-/* Pieces: what moves as one, at most a ring slot. Explicit tiles are kept as they are and cut only where a slot is smaller. */
-static void cut(cclComm_t comm, const struct shape *s, cclCallConfig_t *c, struct ccl_k_coll_args *a)
+/* Pieces: what moves as one, at most `most` bytes. Explicit tiles are kept as they are and cut only where a ring slot is smaller. */
+static void cut(const struct shape *s, uint64_t most, uint64_t slot, cclCallConfig_t *c, struct ccl_k_coll_args *a)
 {
-    uint64_t slot = comm->args.lay.slot_bytes, cols = s->row_bytes / s->esize;
+    uint64_t cols = s->row_bytes / s->esize;
     if (c->tile_n == CCL_UNSET) {
-        uint64_t fit = slot / s->esize;
+        uint64_t fit = most / s->esize;
         c->tile_n = (int)(cols < fit ? cols : fit);
     }
     uint64_t tile_bytes = (uint64_t)c->tile_n * s->esize;
     tile_bytes = tile_bytes < s->row_bytes ? tile_bytes : s->row_bytes;
     a->piece_bytes = tile_bytes < slot ? tile_bytes : slot / s->esize * s->esize;
-    uint64_t fit_rows = slot / a->piece_bytes;
+    uint64_t fit_rows = slot / a->piece_bytes, auto_rows = most / a->piece_bytes;
     if (c->tile_m == CCL_UNSET) {
-        c->tile_m = (int)(s->rows < fit_rows ? s->rows : fit_rows);
+        auto_rows = auto_rows < 1 ? 1 : auto_rows;
+        c->tile_m = (int)(s->rows < auto_rows ? s->rows : auto_rows);
     }
     a->piece_rows = (uint64_t)c->tile_m < fit_rows ? (uint64_t)c->tile_m : fit_rows;
     a->piece_rows = a->piece_rows < s->rows ? a->piece_rows : s->rows;
@@ -133,21 +132,30 @@ static cclResult_t choose_copy(cclComm_t comm, const struct shape *s, cclCallCon
     return cclSuccess;
 }
 
-static cclResult_t choose_grid(cclComm_t comm, const struct shape *s, cclCallConfig_t *c, struct ccl_k_coll_args *a,
-                               struct ccl_plan *plan)
+/* GPU: are the pieces runs of 16-byte vectors, as kernels/push_flat.h wants them? For this rank's pitches; the peers may see it otherwise. */
+static void find_flat(const struct shape *s, uint32_t threads, struct ccl_k_coll_args *a)
+{
+    const uint32_t flat = CCL_F_FLAT_SRC | CCL_F_FLAT_DST;
+    uint64_t piece = a->pieces_down == 1 && s->rows == 1 ? a->piece_bytes : a->piece_rows * s->row_bytes;
+    a->flat_piece = 0;
+    a->unit_shift = 0;
+    if ((a->flags & flat) != flat || (s->rows > 1 && a->pieces_across > 1) || s->part_bytes % 16 != 0 || piece % 16 != 0) {
+        return;
+    }
+    while (a->unit_shift < 2 && ((uint64_t)threads * 16 << a->unit_shift) < piece) {
+        a->unit_shift++;
+    }
+    a->flat_piece = ((uint64_t)threads * 16 << a->unit_shift) < piece ? 0 : (uint32_t)piece;
+}
+
+static cclResult_t choose_grid(cclComm_t comm, const struct ccl_tune *tune, cclCallConfig_t *c,
+                               struct ccl_k_coll_args *a, struct ccl_plan *plan)
 {
     int wanted = c->comm_sms != CCL_UNSET ? c->comm_sms : comm->agreed.comm_sms;
-    uint64_t pieces = a->pieces_down * a->pieces_across, blocks = s->part_bytes / GRID_BYTES + 1;
+    uint64_t pieces = a->pieces_down * a->pieces_across, blocks = (uint64_t)tune->blocks;
     if (c->variant == cclVariantLL) {
-        wanted = c->comm_sms != CCL_UNSET ? c->comm_sms : 1;
-        if (!comm->props.is_host && c->comm_sms == CCL_UNSET) {
-            uint64_t pairs = (s->part_bytes + 7) / 8 * (uint64_t)comm->n;
-            wanted = (int)((pairs + 4 * GPU_THREADS - 1) / (4 * GPU_THREADS));
-            wanted = wanted < 16 ? wanted : 16;
-        }
+        wanted = c->comm_sms != CCL_UNSET ? c->comm_sms : tune->blocks;
     } else if (wanted == CCL_UNSET) {
-        uint64_t most = comm->props.is_host ? (uint64_t)comm->agreed.host_blocks : (uint64_t)comm->agreed.blocks;
-        blocks = blocks < most ? blocks : most;
         wanted = (int)(blocks < pieces ? blocks : pieces);
         wanted = c->variant == cclVariantPartitioned && wanted < comm->n ? comm->n : wanted;
     }
@@ -219,6 +227,7 @@ cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, stru
     struct ccl_k_coll_args a = *args;
     cclCallConfig_t c = call->has_config ? call->config : unset;
     struct shape s;
+    struct ccl_tune tune = {.blocks = 1, .threads = comm->props.is_host ? 1 : CCL_GPU_THREADS};
     memset(plan, 0, sizeof(*plan));
     CCL_TRY(check_shape(comm, call, &s));
     CCL_TRY(check_config(comm, &c));
@@ -231,9 +240,12 @@ cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, stru
         CCL_TRY(choose_variant(comm, &s, &c, &a.flags));
         if (c.variant == cclVariantCopy) {
             CCL_TRY(choose_copy(comm, &s, &c, &a, plan));
+            tune.threads = c.threads;
         } else {
-            cut(comm, &s, &c, &a);
-            CCL_TRY(choose_grid(comm, &s, &c, &a, plan));
+            bool forced = c.variant != cclVariantStaged || (a.flags & CCL_F_FORCE_STAGED); /* auto is tuned as direct */
+            ccl_tune(comm, forced ? c.variant : cclVariantDirect, s.part_bytes, c.comm_sms, c.threads, &tune);
+            cut(&s, tune.piece_bytes, comm->args.lay.slot_bytes, &c, &a);
+            CCL_TRY(choose_grid(comm, &tune, &c, &a, plan));
         }
     }
     a.rows = s.rows;
@@ -248,11 +260,15 @@ cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, stru
     uint64_t pairs = (s.part_bytes + 7) / 8;
     a.div_mul = pairs > 1 ? (uint32_t)(((1ull << 32) + pairs - 1) / pairs) : 0;
     plan->kernel = choose_kernel(comm->n, c.variant, call->op);
-    plan->threads = comm->props.is_host ? 1 : c.threads != CCL_UNSET ? (uint32_t)c.threads : GPU_THREADS;
-    plan->threads += !comm->props.is_host && c.variant == cclVariantLL ? GPU_HELPER_THREADS : 0;
-    c.threads = (int)plan->threads;
-    c.peers_per_wait = c.peers_per_wait != CCL_UNSET ? c.peers_per_wait : comm->n;
     bool by_pair = c.variant == cclVariantStaged && !(a.flags & CCL_F_FORCE_STAGED); /* auto: direct or staged */
+    plan->threads = (uint32_t)tune.threads;
+    c.threads = tune.threads;
+    find_flat(&s, plan->threads, &a);
+    plan->threads += !comm->props.is_host && c.variant == cclVariantLL ? CCL_GPU_HELPER_THREADS : 0;
+    /* Who stages keeps step with all peers; blocks of a partitioned launch have one; on the CPU waiting costs nothing. */
+    bool groups = !comm->props.is_host && c.peers_per_wait != CCL_UNSET && (by_pair || c.variant == cclVariantDirect);
+    c.peers_per_wait = groups ? c.peers_per_wait : comm->n;
+    a.group = (uint32_t)c.peers_per_wait;
     a.desc = (struct ccl_k_desc){.word1 = CCL_WORD1(call->op, call->type, 0, 0),
                                  .variant = by_pair ? cclVariantAuto : (uint32_t)c.variant,
                                  .blocks = c.variant == cclVariantCopy ? 0 : plan->grid,

@@ -21,9 +21,13 @@
 #else
 #define RING_SLOTS 2u
 #endif
+#define RING_SLOTS_CROWDED 4u /* GPU, more than 4 ranks: their steps spread more than one step */
 #define RING_SLOT_MAX (64u << 10)
+#define GPU_SLOT_MAX (32u << 10)         /* what a block of 512 threads moves in one go */
+#define GPU_SLOT_MAX_CROWDED (16u << 10) /* the rings of all ranks of a device shall stay in its L2 */
 #define RING_SLOT_MIN (4u << 10)
 #define ADVERT_LINE 64u
+#define FLAG_ROW 64u /* the flag words of a block start on a line of their own */
 
 /* What a rank tells the others about itself. */
 struct hello {
@@ -79,12 +83,12 @@ static cclResult_t say_hello(cclComm_t comm, const cclConfig_t *config, cclComm_
     if (parent != NULL) {
         h->variant = parent->agreed.variant;
         h->chunk_mb = (int64_t)(parent->agreed.chunk_bytes >> 20);
-        h->max_blocks = parent->agreed.blocks;
+        *wished = parent->agreed.blocks;
     }
     if (config != NULL) {
         h->variant = config->variant != CCL_UNSET ? config->variant : h->variant;
         h->chunk_mb = config->heap_chunk_mb != CCL_UNSET ? config->heap_chunk_mb : h->chunk_mb;
-        h->max_blocks = config->max_blocks != CCL_UNSET ? config->max_blocks : h->max_blocks;
+        *wished = config->max_blocks != CCL_UNSET ? config->max_blocks : *wished;
     }
     if (sched_getaffinity(0, sizeof(set), &set) == 0) {
         for (unsigned i = 0; i < CPU_WORDS * 64; i++) {
@@ -121,7 +125,7 @@ static cclResult_t agree(cclComm_t comm, const struct hello *all)
 {
     struct ccl_agreed *ag = &comm->agreed;
     uint64_t cpus[CPU_WORDS] = {0};
-    int cores = 0, blocks = CCL_MAX_BLOCKS, forced_fence = 1;
+    int cores = 0, blocks = CCL_MAX_BLOCKS, forced_fence = 1, wished = CCL_MAX_BLOCKS;
     ag->shared_ring = true;
     for (int r = 0; r < comm->n; r++) {
         CCL_CHECK(strcmp(all[r].backend, all[0].backend) == 0, cclInvalidUsage, CCL_INIT,
@@ -140,6 +144,7 @@ static cclResult_t agree(cclComm_t comm, const struct hello *all)
         cores += __builtin_popcountll(cpus[i]);
     }
     bool crowded = comm->n > cores;
+    blocks = wished < blocks ? wished : blocks < 1 ? 1 : blocks;
     ag->world_id = all[0].world_id;
     ag->variant = all[0].variant;
     ag->comm_sms = all[0].comm_sms;
@@ -167,16 +172,19 @@ static void compute_layout(cclComm_t comm, struct ccl_k_layout *lay)
 {
     uint64_t n = (uint64_t)comm->n, blocks = (uint64_t)comm->agreed.blocks;
     memset(lay, 0, sizeof(*lay));
+    const bool host = comm->props.is_host, crowded = !host && n > 4;
+    uint64_t most = host ? RING_SLOT_MAX : crowded && comm->agreed.shared_ring ? GPU_SLOT_MAX_CROWDED : GPU_SLOT_MAX;
     lay->flag_stride = comm->props.flag_stride;
+    lay->flag_row = (uint32_t)ccl_round_up(n * lay->flag_stride, FLAG_ROW);
     lay->blocks = (uint32_t)blocks;
-    lay->slots = RING_SLOTS;
+    lay->slots = crowded ? RING_SLOTS_CROWDED : RING_SLOTS;
     lay->shared_ring = comm->agreed.shared_ring;
-    uint64_t rings = blocks * RING_SLOTS * (lay->shared_ring ? 1 : n);
+    uint64_t rings = blocks * lay->slots * (lay->shared_ring ? 1 : n);
     uint64_t slot = RING_TOTAL_BYTES / rings / RING_SLOT_MIN * RING_SLOT_MIN;
-    lay->slot_bytes = (uint32_t)(slot > RING_SLOT_MAX ? RING_SLOT_MAX : slot < RING_SLOT_MIN ? RING_SLOT_MIN : slot);
+    lay->slot_bytes = (uint32_t)(slot > most ? most : slot < RING_SLOT_MIN ? RING_SLOT_MIN : slot);
     lay->adv = carve(lay, 2 * n * ADVERT_LINE);
-    lay->full = carve(lay, blocks * n * lay->flag_stride);
-    lay->credit = carve(lay, blocks * n * lay->flag_stride);
+    lay->full = carve(lay, blocks * lay->flag_row);
+    lay->credit = carve(lay, blocks * lay->flag_row);
     lay->ll = carve(lay, 2 * n * CCL_LL_SRC_BYTES);
     lay->ring = carve(lay, rings * lay->slot_bytes);
     lay->user = carve(lay, (CCL_SIGNALS + CCL_BARRIERS * n) * lay->flag_stride);

@@ -1,61 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * The body of the push kernels. Channel = (source, destination, block). A word `full` {n, step} at the destination says how far the source
- * is: 1.. = chunks in the ring, DIRECT = "I store directly, nothing to drain", DONE, LEFT. `credit` at the source says which ring slots are
- * free again. In a block with staged destinations each step pushes one chunk to all, then drains one chunk from all: it waits only for
- * steps not later than its own, having signalled first. A block without staged destinations waits for nothing while it pushes. */
-#ifndef CCL_PUSH_BODY_H
-#define CCL_PUSH_BODY_H
+ * The body of the push kernels on a CPU (included by push.hip). In a block with staged destinations each step pushes one chunk to all, then
+ * drains one chunk from all: it waits only for steps not later than its own, having signalled first. A block without staged destinations
+ * waits for nothing while it pushes. */
+#ifndef CCL_PUSH_HOST_BODY_H
+#define CCL_PUSH_HOST_BODY_H
+
+#include CCL_PUSH_DIRECT_BODY
+
+/* Memory of a block for so many ranks; end[d]: where this rank's part starts at the rank d rotations on, 0 = stage it, or own part in place. */
+#define PUSH_MEMORY(name, ranks) \
+    struct {                     \
+        struct push_shared sh;   \
+        uint64_t end[ranks];     \
+    } name
 
 enum push_to { PUSH_TO_ALL, PUSH_TO_STAGED, PUSH_TO_DIRECT };
-
-struct push_shared {
-    uint64_t entry;
-    uint32_t bad, peer; /* first error of the block's control warp */
-    uint32_t staged;    /* destinations that must be staged */
-};
-
-/* What one block does. */
-struct push_job {
-    uint32_t n, block;
-    struct ccl_channels ch;
-    uint64_t first, stride, chunks; /* pieces first, first + stride, ... : chunks of them */
-};
-
-/* Called by the lane that saw it, which then stops waiting. `stop` ends the waits of the other lanes and blocks, for peers that may never
- * come; what they then report must not hide the reason. */
-CCL_DEVICE void push_set_bad(CCL_ARGS a, struct push_shared *sh, uint32_t bad, uint32_t peer)
-{
-    if (bad != CCL_BAD_STOP || sh->bad == CCL_BAD_NONE) {
-        sh->peer = peer;
-        sh->bad = bad;
-    }
-    ccl_or_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->priv)->stop, 1);
-}
-
-/* Peers may store into this rank's user memory by their blocks of this index. */
-CCL_DEVICE uint32_t push_exposed(CCL_ARGS a, const struct push_job *job)
-{
-    return a->where != 0 && job->chunks != 0;
-}
-
-/* Base of my part at rank `peer`, from its advert; 0: stage it. Resolved before the first store and before any loop. */
-CCL_DEVICE uint64_t push_resolve(CCL_ARGS a, uint32_t peer, uint64_t where)
-{
-    uint32_t id = (uint32_t)(where >> 48);
-    uint64_t off = (where & 0xffffffffffffull) + a->rank * a->dst_part, base = 0;
-    if (id == 0 || (a->flags & CCL_F_FORCE_STAGED)) {
-        return 0;
-    }
-    if (id == a->expect_id && a->n <= CCL_VALUE_PEERS) {
-        base = a->peer[peer].win;
-    } else if (id < CCL_WINDOWS) {
-        /* acquire: pairs with the release of the monitor thread that mapped the window */
-        uint64_t table = CCL_PTR(const struct ccl_k_comm, a->comm)->win;
-        base = ccl_load_acquire_system_u64(table + ((uint64_t)peer * CCL_WINDOWS + id) * 8);
-    }
-    return base ? base + off : 0;
-}
 
 /* Enter, send adverts (first block in), wait for the peers' adverts, resolve where to store. All threads; false: leave the kernel. */
 CCL_DEVICE uint32_t push_begin(CCL_ARGS a, struct push_shared *sh, struct push_job *job, uint64_t *base, uint32_t words,
@@ -122,7 +82,8 @@ CCL_DEVICE uint32_t push_meet(CCL_ARGS a, struct push_shared *sh, struct push_jo
         for (uint32_t d = first + t; d < meet.to_last; d += CCL_WARP) {
             uint32_t peer = ccl_rotate(a, d);
             uint64_t where = 0;
-            uint32_t bad = ccl_advert_wait(a, n, peer, words, CCL_ALT_LL(a, me, n, peer), &where);
+            /* A peer that runs LL in this operation shows it by the tag word of its line. */
+            uint32_t bad = ccl_advert_wait(a, n, peer, words, ccl_ll_addr(a, me, n, peer) + 56, &where);
             if (bad) {
                 push_set_bad(a, sh, bad, peer);
                 break;
@@ -151,13 +112,6 @@ CCL_DEVICE uint32_t push_meet(CCL_ARGS a, struct push_shared *sh, struct push_jo
         CCL_TRACE_NOTE(a, n, CCL_TRACE_MET);
     }
     return 1;
-}
-
-/* Ring slot of chunk c. Shared ring: src's own memory; else the destination's. */
-CCL_DEVICE uint64_t push_slot(CCL_ARGS a, uint64_t ctl, uint32_t src, uint32_t block, uint64_t c)
-{
-    uint64_t channel = a->lay.shared_ring ? block : (uint64_t)src * a->lay.blocks + block;
-    return ctl + a->lay.ring + (channel * a->lay.slots + c % a->lay.slots) * a->lay.slot_bytes;
 }
 
 /* Store `full` {n, step} at the block's destinations of one kind, and wake those that sleep. */
@@ -274,20 +228,6 @@ CCL_DEVICE uint32_t push_chunk(CCL_ARGS a, struct push_shared *sh, struct push_j
     return 1;
 }
 
-/* Flag words nobody wrote in this operation get a recent tag, one column of the block's rows now and then. */
-CCL_DEVICE void push_leave(CCL_ARGS a, struct push_job *job)
-{
-    uint32_t turn;
-    if (ccl_tid() == 0 && ccl_scrub_turn(job->n, &turn)) {
-        uint64_t me = ccl_peer_ctl(a, a->rank);
-        uint32_t x = turn % a->n, d = x >= a->rank ? x - a->rank : x + a->n - a->rank;
-        ccl_store_relaxed_system_u64(ccl_credit_addr(a, me, job->block, x), CCL_TAGGED(job->n, 0));
-        if (d == 0 || d < job->ch.from_first || d >= job->ch.from_last || job->chunks == 0) {
-            ccl_store_relaxed_system_u64(ccl_full_addr(a, me, job->block, x), CCL_TAGGED(job->n, 0));
-        }
-    }
-}
-
 /* Everything between the adverts and the exit. */
 CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_job *job, const uint64_t *base,
                          uint32_t d_first)
@@ -352,11 +292,6 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_shared *sh, str
         CCL_TRACE_NOTE(a, job->n, CCL_TRACE_END);
     }
     push_leave(a, job);
-}
-
-CCL_DEVICE uint64_t push_count(uint64_t pieces, uint64_t first, uint64_t stride)
-{
-    return first < pieces ? (pieces - first + stride - 1) / stride : 0;
 }
 
 CCL_DEVICE void push_all(CCL_ARGS a, uint32_t world, struct push_shared *sh, uint64_t *base)

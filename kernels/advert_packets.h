@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Adverts on a GPU (included by protocol.h): two words travel in one 16-byte access, each half with its tag, and a waiting lane has the whole
+ * line in flight at once, so an advert costs one round trip however many words it has. */
+
+/* Lanes lane, lane + lanes, ... store `words` words, an even number, of the advert at every peer. The start of the kernel has ordered what the
+ * user wrote before, and what the last kernel read. */
+CCL_DEVICE void ccl_advert_send(CCL_ARGS a, uint32_t n, uint32_t words, uint32_t lane, uint32_t lanes)
+{
+    const uint32_t pairs = words / 2;
+    for (uint32_t i = lane; i < (a->n - 1) * pairs; i += lanes) {
+        uint32_t d = 1 + i / pairs, w = i % pairs * 2;
+        uint64_t line = ccl_advert_addr(a, ccl_peer_ctl(a, ccl_rotate(a, d)), n, a->rank);
+        ccl_store_packet_system(line + 8 * w, ccl_advert_value(a, w), n, ccl_advert_value(a, w + 1), n);
+    }
+}
+
+/* Wait for peer's advert n and compare it with mine; *where gets its words 6 and 7. Word 0 is judged first: an LL advert has no words 2 to 7.
+ * The acquire load of word 0 comes last in a round, so what it acquires covers the round that ends the wait. */
+CCL_DEVICE uint32_t ccl_advert_wait(CCL_ARGS a, uint32_t n, uint32_t peer, uint32_t words, uint64_t *where)
+{
+    const uint64_t line = ccl_advert_addr(a, ccl_peer_ctl(a, a->rank), n, peer);
+    for (uint32_t polls = 1;; polls++) {
+        ccl_vec16 q[3];
+        uint32_t all = 1, bad;
+#pragma unroll
+        for (uint32_t i = 0; i < 3; i++) {
+            if (words == 8) {
+                q[i] = ccl_load_packet_system(line + 16 + 16 * i);
+                all &= CCL_LANE(q[i], 1) == n && CCL_LANE(q[i], 3) == n;
+            }
+        }
+        uint64_t w = ccl_load_acquire_system_u64(line);
+        if (CCL_TAG(w) == n && CCL_VALUE(w) != a->sig) {
+            return CCL_VALUE(w) == CCL_SIG_REVOKED ? CCL_BAD_LEFT : CCL_BAD_MISMATCH;
+        }
+        if (CCL_TAG(w) == n && words != 8) {
+            return CCL_BAD_NONE;
+        }
+        if (CCL_TAG(w) == n && all) {
+            uint32_t lo = (uint32_t)a->part_bytes, hi = (uint32_t)(a->part_bytes >> 32);
+            *where = (uint64_t)CCL_LANE(q[2], 2) << 32 | CCL_LANE(q[2], 0);
+            return CCL_LANE(q[0], 0) == lo && CCL_LANE(q[0], 2) == hi && CCL_LANE(q[1], 0) == lo && CCL_LANE(q[1], 2) == hi
+                       ? CCL_BAD_NONE
+                       : CCL_BAD_MISMATCH;
+        }
+        ccl_pause();
+        if ((polls & 63) == 0 && (bad = ccl_slow_poll(a->priv, a->page, line, n, 0, peer, polls)) != 0) {
+            return bad;
+        }
+    }
+}

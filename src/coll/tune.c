@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where the numbers come from: docs/performance.md. All ranks must choose alike, so nothing here depends on a pointer. */
+#include "coll/tune.h"
+
+#define GRID_BYTES (256u << 10) /* host: per block and rank, before another block is worth its start */
+#define WAVE_THREADS 64         /* blocks are whole waves of any device */
+#define CHUNK_VECTORS 4         /* vectors of 16 bytes a thread moves of a piece, at most */
+
+/* A row serves parts up to so many bytes. */
+struct row {
+    uint64_t bytes;
+    int blocks; /* of a rank; negative: this many of all ranks of a device together */
+};
+
+/* Ranks that share one NVIDIA device: all blocks write to the same memory, and more than 128 together lose a third of its rate. */
+static const struct row direct_shared[] = {{32 << 10, 8}, {256 << 10, 16}, {2 << 20, 32}, {UINT64_MAX, -128}};
+static const struct row staged_shared[] = {{32 << 10, 8}, {256 << 10, 16}, {UINT64_MAX, -256}};
+/* A device a rank: as many blocks as keep the links busy. */
+static const struct row push_own[] = {{32 << 10, 8}, {256 << 10, 16}, {2 << 20, 32}, {UINT64_MAX, 64}};
+
+static int look_up(const struct row *rows, uint64_t bytes, int n)
+{
+    while (bytes > rows->bytes) {
+        rows++;
+    }
+    return rows->blocks > 0 ? rows->blocks : -rows->blocks / n > 0 ? -rows->blocks / n : 1;
+}
+
+static int round_waves(uint64_t threads, int most)
+{
+    uint64_t waves = (threads + WAVE_THREADS - 1) / WAVE_THREADS * WAVE_THREADS;
+    return waves < (uint64_t)most ? (int)waves : most;
+}
+
+/* One block while a thread has no more than it can keep in flight; then smaller blocks on more units, so that stores leave on many paths. */
+static void tune_ll(uint64_t part_bytes, int n, struct ccl_tune *tune)
+{
+    uint64_t pairs = (part_bytes + 7) / 8 * (uint64_t)n;
+    if (part_bytes <= 2048) {
+        tune->blocks = 1;
+        tune->threads = round_waves(pairs, CCL_GPU_THREADS);
+    } else {
+        tune->threads = part_bytes <= 8192 ? CCL_GPU_THREADS / 2 : CCL_GPU_THREADS;
+        tune->blocks = part_bytes <= 16384 ? 8 : 16;
+    }
+}
+
+void ccl_tune(cclComm_t comm, int variant, uint64_t part_bytes, int comm_sms, int threads, struct ccl_tune *tune)
+{
+    uint64_t slot = comm->args.lay.slot_bytes;
+    tune->piece_bytes = slot;
+    if (comm->props.is_host) {
+        uint64_t blocks = part_bytes / GRID_BYTES + 1;
+        tune->threads = 1;
+        tune->blocks = variant == cclVariantLL ? 1 : (int)(blocks < (uint64_t)comm->agreed.host_blocks ? blocks : (uint64_t)comm->agreed.host_blocks);
+        return;
+    }
+    tune->threads = CCL_GPU_THREADS;
+    if (variant == cclVariantLL) {
+        tune_ll(part_bytes, comm->n, tune);
+    } else if (!comm->agreed.shared_ring) {
+        tune->blocks = look_up(push_own, part_bytes, comm->n);
+    } else {
+        tune->blocks = look_up(variant == cclVariantStaged ? staged_shared : direct_shared, part_bytes, comm->n);
+    }
+    if (threads != CCL_UNSET) {
+        tune->threads = round_waves((uint64_t)threads, CCL_GPU_THREADS);
+    }
+    tune->blocks = tune->blocks < comm->agreed.blocks ? tune->blocks : comm->agreed.blocks;
+    /* Small parts: one piece a block, a contiguous range. Large ones: pieces a thread moves in one go. */
+    int blocks = comm_sms != CCL_UNSET ? comm_sms : tune->blocks;
+    blocks = variant == cclVariantPartitioned && blocks > comm->n ? blocks / comm->n : blocks;
+    uint64_t share = ccl_round_up((part_bytes + (uint64_t)blocks - 1) / (uint64_t)blocks, 16);
+    uint64_t go = (uint64_t)tune->threads * 16 * CHUNK_VECTORS;
+    tune->piece_bytes = share < go ? share : go;
+    tune->piece_bytes = tune->piece_bytes < slot ? tune->piece_bytes : slot;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The measured choices of an all-gather: blocks, threads and bytes that move as one, by device class, variant and size. */
+#ifndef CCL_TUNE_H
+#define CCL_TUNE_H
+
+#include "comm/comm.h"
+
+#define CCL_GPU_THREADS 512       /* largest block of the push kernels, and data threads of LL */
+#define CCL_GPU_HELPER_THREADS 32 /* LL: the warp beside the data */
+
+struct ccl_tune {
+    int blocks;           /* most that pay, at most the agreed ones */
+    int threads;          /* of a block, without helpers */
+    uint64_t piece_bytes; /* largest piece where the caller gives no tile */
+};
+
+/* For a part of so many bytes a rank. comm_sms, threads: what the caller asks for, or CCL_UNSET; threads are rounded up to whole waves. */
+void ccl_tune(cclComm_t comm, int variant, uint64_t part_bytes, int comm_sms, int threads, struct ccl_tune *tune);
+
+#endif
