@@ -14,12 +14,13 @@ CCL_DEVICE void ccl_advert_send(CCL_ARGS a, uint32_t n, uint32_t words, uint32_t
     }
 }
 
-/* Wait for peer's advert n and compare it with mine; *where gets its words 6 and 7. Word 0 is judged first: an LL advert has no words 2 to 7. */
-CCL_DEVICE uint32_t ccl_advert_wait(CCL_ARGS a, uint32_t n, uint32_t peer, uint32_t words, uint64_t alt, uint64_t *where)
+/* Wait for peer's advert n and compare it with mine; *where gets its words 6 and 7. Word 0 is judged first: a peer that runs LL in n shows it by the
+ * tag of its LL line only. */
+CCL_DEVICE uint32_t ccl_advert_wait(CCL_ARGS a, uint32_t n, uint32_t peer, uint32_t words, uint64_t *where)
 {
     uint32_t bad = CCL_BAD_NONE;
     uint64_t line = ccl_advert_addr(a, ccl_peer_ctl(a, a->rank), n, peer);
-    uint64_t w = ccl_wait_word(a, line, n, 0, peer, alt, &bad);
+    uint64_t w = ccl_wait_word(a, line, n, 0, peer, ccl_ll_addr(a, ccl_peer_ctl(a, a->rank), n, peer) + 56, &bad);
     if (bad) {
         return bad;
     }

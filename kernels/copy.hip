@@ -72,7 +72,7 @@ CCL_KERNEL(copy_open, struct ccl_k_coll_args)
         for (uint32_t d = 1 + t; d < a->n; d += CCL_WARP) {
             uint32_t peer = ccl_rotate(a, d);
             uint64_t where = 0;
-            uint32_t bad = ccl_advert_wait(a, n, peer, 8, CCL_ALT_LL(a, me, n, peer), &where);
+            uint32_t bad = ccl_advert_wait(a, n, peer, 8, &where);
             if (bad == CCL_BAD_NONE && where != copy_expected(a, peer)) {
                 bad = CCL_BAD_PLACE;
             }

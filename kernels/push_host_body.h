@@ -83,7 +83,7 @@ CCL_DEVICE uint32_t push_meet(CCL_ARGS a, struct push_shared *sh, struct push_jo
             uint32_t peer = ccl_rotate(a, d);
             uint64_t where = 0;
             /* A peer that runs LL in this operation shows it by the tag word of its line. */
-            uint32_t bad = ccl_advert_wait(a, n, peer, words, ccl_ll_addr(a, me, n, peer) + 56, &where);
+            uint32_t bad = ccl_advert_wait(a, n, peer, words, &where);
             if (bad) {
                 push_set_bad(a, sh, bad, peer);
                 break;

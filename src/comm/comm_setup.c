@@ -83,12 +83,12 @@ static cclResult_t say_hello(cclComm_t comm, const cclConfig_t *config, cclComm_
     if (parent != NULL) {
         h->variant = parent->agreed.variant;
         h->chunk_mb = (int64_t)(parent->agreed.chunk_bytes >> 20);
-        *wished = parent->agreed.blocks;
+        h->max_blocks = parent->agreed.blocks;
     }
     if (config != NULL) {
         h->variant = config->variant != CCL_UNSET ? config->variant : h->variant;
         h->chunk_mb = config->heap_chunk_mb != CCL_UNSET ? config->heap_chunk_mb : h->chunk_mb;
-        *wished = config->max_blocks != CCL_UNSET ? config->max_blocks : *wished;
+        h->max_blocks = config->max_blocks != CCL_UNSET ? config->max_blocks : h->max_blocks;
     }
     if (sched_getaffinity(0, sizeof(set), &set) == 0) {
         for (unsigned i = 0; i < CPU_WORDS * 64; i++) {
@@ -125,7 +125,7 @@ static cclResult_t agree(cclComm_t comm, const struct hello *all)
 {
     struct ccl_agreed *ag = &comm->agreed;
     uint64_t cpus[CPU_WORDS] = {0};
-    int cores = 0, blocks = CCL_MAX_BLOCKS, forced_fence = 1, wished = CCL_MAX_BLOCKS;
+    int cores = 0, blocks = CCL_MAX_BLOCKS, forced_fence = 1;
     ag->shared_ring = true;
     for (int r = 0; r < comm->n; r++) {
         CCL_CHECK(strcmp(all[r].backend, all[0].backend) == 0, cclInvalidUsage, CCL_INIT,
@@ -144,7 +144,6 @@ static cclResult_t agree(cclComm_t comm, const struct hello *all)
         cores += __builtin_popcountll(cpus[i]);
     }
     bool crowded = comm->n > cores;
-    blocks = wished < blocks ? wished : blocks < 1 ? 1 : blocks;
     ag->world_id = all[0].world_id;
     ag->variant = all[0].variant;
     ag->comm_sms = all[0].comm_sms;
