@@ -9,6 +9,8 @@
 #define CCL_KERNEL_H
 #define CCL_DEVICE_H
 
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
+
 #include <stdint.h>
 #include <string.h>
 
