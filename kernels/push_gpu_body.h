@@ -267,6 +267,7 @@ CCL_DEVICE void push_chunk(CCL_ARGS a, const struct push_block *b, uint32_t flat
     const struct ccl_piece p = ccl_piece_at(a, index);
     const uint64_t pos = flat ? push_flat_at(a, f, index) : 0, off = ccl_piece_dst(a, p);
     uint32_t shared_written = 0;
+#pragma unroll 1
     for (uint32_t d = to_first; d < b->job.ch.to_last; d++) {
         const uint64_t to = b->end[d].base;
         const uint32_t ring = to == 0;
@@ -289,6 +290,7 @@ CCL_DEVICE void push_drain(CCL_ARGS a, const struct push_block *b, uint32_t flat
     const uint64_t index = b->job.first + (uint64_t)c * b->job.stride;
     const struct ccl_piece p = ccl_piece_at(a, index);
     const uint64_t pos = flat ? push_flat_at(a, f, index) : 0, off = ccl_piece_dst(a, p);
+#pragma unroll 1
     for (uint32_t d = e.from; d < b->job.ch.from_last; d++) {
         if (b->end[d].at >= CCL_STEP_DIRECT) {
             continue;
@@ -394,8 +396,8 @@ CCL_DEVICE void push_direct(CCL_ARGS a, uint32_t world, const struct push_block 
         return;
     }
 #endif
-    (void)v;
-    push_direct_any(a, world, b->end, d_first, d_last, b->job.first, b->job.stride);
+    (void)v, (void)world;
+    push_direct_any(a, CCL_FLAT_UNITS ? 0 : world, b->end, d_first, d_last, b->job.first, b->job.stride);
 }
 
 /* Everything behind begin, which has heard from the destinations before rotation `heard`. */

@@ -265,9 +265,9 @@ cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, stru
     c.threads = tune.threads;
     find_flat(&s, plan->threads, &a);
     plan->threads += !comm->props.is_host && c.variant == cclVariantLL ? CCL_GPU_HELPER_THREADS : 0;
-    /* Who stages keeps step with all peers; blocks of a partitioned launch have one; on the CPU waiting costs nothing. */
-    bool groups = !comm->props.is_host && c.peers_per_wait != CCL_UNSET && (by_pair || c.variant == cclVariantDirect);
-    c.peers_per_wait = groups ? c.peers_per_wait : comm->n;
+    /* On a GPU, who stages keeps step with all peers, LL hears from all, and a partitioned block has one peer. */
+    bool groups = comm->props.is_host || by_pair || c.variant == cclVariantDirect;
+    c.peers_per_wait = groups && c.peers_per_wait != CCL_UNSET ? c.peers_per_wait : comm->n;
     a.group = (uint32_t)c.peers_per_wait;
     a.desc = (struct ccl_k_desc){.word1 = CCL_WORD1(call->op, call->type, 0, 0),
                                  .variant = by_pair ? cclVariantAuto : (uint32_t)c.variant,

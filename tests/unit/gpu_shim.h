@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The GPU side of kernels/kernel.h and ccl/device.h as C on a CPU: every thread of every block of every rank is a coroutine, scheduled at random.
+ * Included instead of both, so that kernels/ *.hip compile their GPU bodies. Shared memory lies in a section of its own, of which each block keeps a
+ * copy. Memory is sequentially consistent here: this finds wrong paths, barriers and addresses, not missing fences. */
+#ifndef CCL_GPU_SHIM_H
+#define CCL_GPU_SHIM_H
+
+#define CCL_KERNEL_H
+#define CCL_DEVICE_H
+
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "args.h"
+#include "kernel_list.h"
+
+#define CCL_DEVICE static inline
+#define CCL_DEVICE_SLOW static
+#define CCL_PTR(type, addr) ((type *)(addr))
+typedef uint32_t ccl_vec16 __attribute__((vector_size(16), aligned(16)));
+#define CCL_LANE(v, i) ((v)[i])
+
+#define CCL_CONST
+#define CCL_UNROLL 2
+#ifndef CCL_FLAT_UNITS
+#define CCL_FLAT_UNITS 8
+#endif
+#define CCL_WARP 32u
+#define CCL_SHARED static __attribute__((section("gpu_shared")))
+#define CCL_KERNEL_BOUNDS(name, type, threads, blocks) static void ccl_k_##name(const type *a)
+#define CCL_KERNEL(name, type) CCL_KERNEL_BOUNDS(name, type, 0, 0)
+#define CCL_DEAD_GRACE_NS 0u
+#define CCL_ADVERT_BODY "advert_packets.h"
+#define CCL_LL_BODY "ll_packet_body.h"
+#define CCL_PUSH_DIRECT_BODY "push_direct_vectors.h"
+#define CCL_PUSH_BODY "push_gpu_body.h"
+#define ccl_note_failure()
+
+/* The test's scheduler. */
+uint32_t ccl_tid(void);
+uint32_t ccl_bid(void);
+uint32_t ccl_grid(void);
+uint32_t ccl_threads(void);
+void ccl_block_sync(void);
+void ccl_warp_sync(void);
+void ccl_pause(void);
+void gpu_maybe_yield(void);
+
+CCL_DEVICE void ccl_block_release_system(void) { ccl_block_sync(); }
+CCL_DEVICE void ccl_flag_release_system(void) { gpu_maybe_yield(); }
+CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return (uint32_t)(((uint64_t)x * y) >> 32); }
+CCL_DEVICE void ccl_wait_loads(void) {}
+CCL_DEVICE void ccl_sched_fence(void) {}
+CCL_DEVICE void ccl_spin(uint32_t flags) { (void)flags, ccl_pause(); }
+CCL_DEVICE void ccl_fence_release_system(void) {}
+CCL_DEVICE void ccl_fence_sc_system(void) { gpu_maybe_yield(); }
+
+CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v) { *(ccl_vec16 *)addr = v; }
+CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr) { return *(const ccl_vec16 *)addr; }
+CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr) { return *(const ccl_vec16 *)addr; }
+
+CCL_DEVICE uint64_t gpu_load(uint64_t addr)
+{
+    gpu_maybe_yield();
+    return *(volatile const uint64_t *)addr;
+}
+
+CCL_DEVICE void gpu_store(uint64_t addr, uint64_t v)
+{
+    gpu_maybe_yield();
+    *(volatile uint64_t *)addr = v;
+}
+
+#define ccl_load_relaxed_system_u64 gpu_load
+#define ccl_load_acquire_system_u64 gpu_load
+#define ccl_load_relaxed_agent_u64 gpu_load
+#define ccl_store_relaxed_system_u64 gpu_store
+#define ccl_store_release_system_u64 gpu_store
+#define ccl_store_relaxed_agent_u64 gpu_store
+
+CCL_DEVICE uint64_t ccl_add_relaxed_agent_u64(uint64_t addr, uint64_t v)
+{
+    uint64_t old = gpu_load(addr);
+    *(uint64_t *)addr = old + v;
+    return old;
+}
+
+CCL_DEVICE uint64_t ccl_or_relaxed_agent_u64(uint64_t addr, uint64_t v)
+{
+    uint64_t old = gpu_load(addr);
+    *(uint64_t *)addr = old | v;
+    return old;
+}
+
+CCL_DEVICE uint64_t ccl_replace_relaxed_system_u64(uint64_t addr, uint64_t old, uint64_t v)
+{
+    uint64_t found = gpu_load(addr);
+    if (found == old) {
+        *(uint64_t *)addr = v;
+    }
+    return found;
+}
+
+CCL_DEVICE ccl_vec16 ccl_load_packet_system(uint64_t addr)
+{
+    gpu_maybe_yield();
+    return *(const ccl_vec16 *)addr;
+}
+
+CCL_DEVICE void ccl_store_packet_system(uint64_t addr, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+    gpu_maybe_yield();
+    *(ccl_vec16 *)addr = (ccl_vec16){a, b, c, d};
+}
+
+uint64_t ccl_clock_ns(void);
+
+#define CCL_ARGS CCL_CONST const struct ccl_k_coll_args *
+
+#endif
