@@ -108,7 +108,7 @@ CCL_KERNEL(copy_close, struct ccl_k_coll_args)
     CCL_TRACE_NOTE(a, n, CCL_TRACE_SENT);
     if (t < CCL_WARP) {
         for (uint32_t d = 1 + t; d < a->n; d += CCL_WARP) {
-            ccl_publish_system(ccl_full_addr(a, ccl_peer_ctl(a, ccl_rotate(a, d)), 0, a->rank), CCL_TAGGED(n, CCL_STEP_DONE));
+            ccl_store_release_system_u64(ccl_full_addr(a, ccl_peer_ctl(a, ccl_rotate(a, d)), 0, a->rank), CCL_TAGGED(n, CCL_STEP_DONE));
         }
         ccl_notify_fence(a);
         for (uint32_t d = 1 + t; d < a->n; d += CCL_WARP) {

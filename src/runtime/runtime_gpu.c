@@ -11,6 +11,7 @@
 #define NOT_READY 600
 #define INVALID_HANDLE 400
 #define HIP_COPY_DEFAULT 4
+#define CUDA_MEMORY_ANY 4 /* CU_MEMORYTYPE_UNIFIED */
 
 const char *ccl_gpu_unusable(bool thorough)
 {
@@ -81,6 +82,19 @@ static cclResult_t gpu_copy(void *dst, const void *src, size_t bytes, struct ccl
         RETURN_CALL(setup, copy_kind, dst, src, bytes, HIP_COPY_DEFAULT, stream);
     }
     RETURN_CALL(setup, copy, dst, src, bytes, stream);
+}
+
+static cclResult_t gpu_copy_2d(void *dst, size_t ld_dst, const void *src, size_t ld_src, size_t row_bytes, size_t rows,
+                               struct cclStream *stream)
+{
+    if (ccl_gpu.vendor == CCL_GPU_AMD) {
+        RETURN_CALL(setup, copy_2d_kind, dst, ld_dst, src, ld_src, row_bytes, rows, HIP_COPY_DEFAULT, stream);
+    }
+    const struct ccl_cuda_copy_2d copy = {.src = {.type = CUDA_MEMORY_ANY, .device = (uint64_t)src, .pitch = ld_src},
+                                          .dst = {.type = CUDA_MEMORY_ANY, .device = (uint64_t)dst, .pitch = ld_dst},
+                                          .row_bytes = row_bytes,
+                                          .rows = rows};
+    RETURN_CALL(setup, copy_2d, &copy, stream);
 }
 
 static cclResult_t gpu_fill(void *dst, int byte, size_t bytes, struct cclStream *stream)
@@ -209,6 +223,7 @@ const struct ccl_runtime_ops ccl_runtime_gpu = {
     .mem_import = ccl_gpu_mem_import,
     .mem_close = ccl_gpu_mem_close,
     .copy = gpu_copy,
+    .copy_2d = gpu_copy_2d,
     .fill = gpu_fill,
     .stream_create = gpu_stream_create,
     .stream_destroy = gpu_stream_destroy,
