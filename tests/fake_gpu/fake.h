@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fake_control.h"
 #include "runtime/gpu_api.h"
 #include "runtime/gpu_constants.h"
 
@@ -48,19 +49,6 @@ enum fake_call {
     NUM_CALLS
 };
 
-/* What is alive in this process. Tests look the control functions up with dlsym and compare two states. */
-struct fake_counts {
-    int allocations, mappings, registrations, streams, events, modules, graphs, execs, objects, handles, reservations;
-};
-struct fake_control {
-    const char *(*call_name)(int call); /* NULL behind the last */
-    int (*call_count)(int call);        /* since the start or reset */
-    void (*reset)(void);                /* counts to 0, no failures planned */
-    void (*fail)(const char *call, int nth, int code);
-    void (*set)(const char *name, const char *value); /* an environment variable of above, from now on */
-    struct fake_counts (*counts)(void);
-    void (*settle)(void); /* wait until no stream has work */
-};
 FAKE_EXPORT extern const struct fake_control ccl_fake_gpu;
 
 /* fake_control.c */
@@ -79,6 +67,7 @@ const char *fake_setting(const char *name, const char *otherwise); /* of the env
 
 /* fake_device.c */
 int fake_num_devices(void);
+void fake_make_current(int device);
 int fake_current(void); /* device of the thread, -1: none (CUDA without context) */
 #define FAKE_CURRENT(device)                       \
     int device = fake_current();                   \

@@ -179,4 +179,6 @@ const struct fake_control ccl_fake_gpu = {
     .set = control_set,
     .counts = control_counts,
     .settle = control_settle,
+    .current = fake_current,
+    .make_current = fake_make_current,
 };

@@ -29,6 +29,11 @@ int fake_current(void)
     return current;
 }
 
+void fake_make_current(int device)
+{
+    current = device;
+}
+
 const char *fake_arch(void)
 {
     return fake_setting("FAKE_GPU_ARCH", FAKE_NAME("gfx942", "sm_90"));

@@ -231,8 +231,8 @@ int fake_external_import(void **memory, const void *desc)
     if (external == NULL) {
         return CCL_GPU_E_OUT_OF_MEMORY;
     }
-    /* The fd is the library's from here on. */
-    *external = (struct external){.fd = d->handle.fd, .device = device, .bytes = (size_t)d->size};
+    /* The descriptor stays the caller's: unlike CUDA, HIP maps it and keeps no copy. */
+    *external = (struct external){.fd = dup(d->handle.fd), .device = device, .bytes = (size_t)d->size};
     pthread_mutex_lock(&fake_lock);
     fake_live.handles++;
     pthread_mutex_unlock(&fake_lock);
