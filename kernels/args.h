@@ -72,7 +72,8 @@ struct ccl_k_page {
     uint64_t stalled; /* {op:32, peer + 1:32} while a kernel has waited long for that peer, else 0; own kernels */
     uint64_t pad5[7];
     uint32_t state; /* enum ccl_page_state, written by the owner */
-    uint32_t pad3[15];
+    uint32_t unmapped; /* the owner has closed its mappings of all peers' memory */
+    uint32_t pad3[14];
     struct ccl_k_err err[]; /* [2][n]: one a rank for its kernels, then one a rank for its host */
 };
 enum ccl_page_state { CCL_PAGE_OPEN, CCL_PAGE_CLOSED };

@@ -31,6 +31,7 @@ struct ccl_agreed {
     uint32_t spin;      /* host: polls before sleeping */
     uint32_t host_flags; /* CCL_F_FENCE, CCL_F_YIELD */
     bool shared_ring;
+    bool shared_host; /* control memory and heap are shared host memory: devices cannot share theirs, or CCL_HEAP_MEM says so */
     uint64_t timeout_ns; /* own */
 };
 
@@ -63,7 +64,9 @@ struct cclComm {
     struct ccl_k_page *page; /* own host page, as mapped by the host */
     void **peer_page;        /* by rank, as mapped by the host; own entry is page */
     size_t page_bytes;
+    int pages_registered;    /* peer_page[0..] that kernels may use */
     void *ctl;               /* own control + scratch memory */
+    bool ctl_counted;        /* peers' mappings keep it alive */
     uint64_t *peer_ctl;      /* by rank, kernel-side address; own entry is ctl */
     void *priv;              /* struct ccl_k_priv, device memory */
     void *tables;            /* struct ccl_k_comm and its arrays, device memory */
@@ -109,6 +112,15 @@ void ccl_comm_destroy(cclComm_t comm, bool unclean);
 /* comm/comm_setup.c: everything between the bootstrap and the first operation. parent may be NULL. ranks: parent rank by child rank. */
 cclResult_t ccl_comm_setup(cclComm_t comm, const cclConfig_t *config, cclComm_t parent, const int *ranks);
 void ccl_comm_release(cclComm_t comm, bool unclean);
+
+/* comm/comm_share.c */
+/* Collective. Allocate the control memory and map the peers': device memory where all can, else shared host memory on all ranks. */
+cclResult_t ccl_comm_share_ctl(cclComm_t comm);
+/* Takes over memory that peers may still map uncounted, and the host's mappings of the peers' pages, until all have said there that they closed theirs. The
+ * kernels' mappings of the pages have ended. */
+void ccl_comm_keep(cclComm_t comm, struct ccl_mem_list *memory);
+/* Free what was kept and is no longer mapped by peers. Called when communicators are made and destroyed. */
+void ccl_comm_free_kept(void);
 
 /* comm/comm_error.c */
 /* cclSuccess, or the code of the first failure; its text becomes the thread's last error. */

@@ -30,6 +30,7 @@ struct hello {
     uint64_t device_uid, world_id;
     uint64_t cpus[CPU_WORDS]; /* processors its threads may use */
     int64_t ll_max, host_spin, chunk_mb;
+    int32_t capacity, shared_host; /* blocks that its device runs at once; it wants shared host memory */
     int32_t version, is_host, forced_fence, max_blocks, variant, comm_sms, host_threads, rc;
     char backend[24];
 };
@@ -64,7 +65,9 @@ static cclResult_t say_hello(cclComm_t comm, const cclConfig_t *config, cclComm_
     h->device_uid = comm->props.uid;
     h->is_host = comm->props.is_host;
     h->forced_fence = comm->props.forced_fence;
-    h->max_blocks = comm->props.max_blocks;
+    h->capacity = comm->props.max_blocks;
+    h->max_blocks = comm->props.is_host ? comm->props.max_blocks : CCL_MAX_BLOCKS;
+    h->shared_host = parent != NULL ? parent->agreed.shared_host : !comm->props.is_host && strcmp(env->heap_mem, "host") == 0;
     h->comm_sms = (int32_t)env->comm_sms;
     h->ll_max = env->ll_max;
     h->host_spin = env->host_spin;
@@ -100,6 +103,18 @@ static int64_t default_ll_max(bool is_host, bool crowded)
     return crowded ? 4 << 10 : 256;
 }
 
+/* Blocks of one rank that run at the same time as those of all ranks on its device, with as much room left for the program's own kernels: a
+ * block that waits for a block that cannot start would wait for ever. */
+static int resident_blocks(const struct hello *all, int n, int rank)
+{
+    int sharing = 0;
+    for (int r = 0; r < n; r++) {
+        sharing += all[r].device_uid == all[rank].device_uid;
+    }
+    int blocks = all[rank].capacity / (2 * sharing);
+    return blocks > 1 ? blocks : 1;
+}
+
 static cclResult_t agree(cclComm_t comm, const struct hello *all)
 {
     struct ccl_agreed *ag = &comm->agreed;
@@ -111,7 +126,10 @@ static cclResult_t agree(cclComm_t comm, const struct hello *all)
                   "rank %d runs on backend %s, rank 0 on %s", r, all[r].backend, all[0].backend);
         ag->shared_ring = ag->shared_ring && all[r].device_uid == all[0].device_uid;
         forced_fence = forced_fence && all[r].forced_fence;
-        blocks = all[r].max_blocks < blocks ? all[r].max_blocks : blocks;
+        ag->shared_host = ag->shared_host || all[r].shared_host;
+        int most = all[r].is_host ? all[r].max_blocks : resident_blocks(all, comm->n, r);
+        most = most < all[r].max_blocks ? most : all[r].max_blocks;
+        blocks = most < blocks ? most : blocks;
         for (unsigned i = 0; i < CPU_WORDS; i++) {
             cpus[i] |= all[r].cpus[i];
         }
@@ -161,18 +179,23 @@ static void compute_layout(cclComm_t comm, struct ccl_k_layout *lay)
     lay->ring = carve(lay, rings * lay->slot_bytes);
 }
 
-/* To device memory, before anything else uses it. */
+/* To device memory, before anything else uses it. On a stream of its own: the default stream would wait for other streams' kernels, and must not be
+ * used while one is being captured. */
 static cclResult_t upload(cclComm_t comm, void *dst, const void *src, size_t bytes)
 {
+    struct cclStream *stream;
     if (comm->props.is_host) {
         memcpy(dst, src, bytes);
         return cclSuccess;
     }
-    CCL_TRY(comm->rt->copy(dst, src, bytes, NULL));
-    return comm->rt->stream_sync(NULL);
+    CCL_TRY(comm->rt->stream_create(&stream));
+    cclResult_t rc = comm->rt->copy(dst, src, bytes, stream);
+    rc = rc == cclSuccess ? comm->rt->stream_sync(stream) : rc;
+    comm->rt->stream_destroy(stream);
+    return rc;
 }
 
-static cclResult_t alloc_own(cclComm_t comm, struct ccl_mem_handle *handle, int fds[2])
+static cclResult_t alloc_own(cclComm_t comm, int *page_fd)
 {
     struct ccl_k_priv priv = {.op = 1ull << 32};
     size_t n = (size_t)comm->n;
@@ -182,20 +205,15 @@ static cclResult_t alloc_own(cclComm_t comm, struct ccl_mem_handle *handle, int 
     comm->peer_ctl = calloc(n, sizeof(uint64_t));
     CCL_CHECK(comm->peer_page != NULL && comm->peer_ctl != NULL, cclSystemError, CCL_INIT, "out of memory for %d peers",
               comm->n);
-    CCL_TRY(ccl_shm_create("ccl-page", comm->page_bytes, &fds[0], (void **)&comm->page));
+    CCL_TRY(ccl_shm_create("ccl-page", comm->page_bytes, page_fd, (void **)&comm->page));
     comm->peer_page[comm->rank] = comm->page;
-    CCL_TRY(comm->rt->mem_alloc(CCL_MEM_FLAG, comm->args.lay.bytes, &comm->ctl));
-    comm->peer_ctl[comm->rank] = (uint64_t)comm->ctl;
     CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(priv), &comm->priv));
     CCL_TRY(upload(comm, comm->priv, &priv, sizeof(priv)));
     CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(struct ccl_k_comm) + 2 * n * sizeof(uint64_t), &comm->tables));
-    CCL_TRY(comm->rt->chain_create(&comm->chain));
-    CCL_TRY(comm->rt->mem_export(comm->ctl, handle));
-    fds[1] = handle->fd;
-    return cclSuccess;
+    return comm->rt->chain_create(&comm->chain);
 }
 
-static cclResult_t map_peers(cclComm_t comm, struct ccl_mem_handle *handles, const int *fds)
+static cclResult_t map_pages(cclComm_t comm, const int *fds)
 {
     size_t n = (size_t)comm->n;
     uint64_t *table = calloc(2 * n, sizeof(uint64_t));
@@ -203,13 +221,10 @@ static cclResult_t map_peers(cclComm_t comm, struct ccl_mem_handle *handles, con
     for (size_t r = 0; r < n && rc == cclSuccess; r++) {
         void *dev = NULL;
         if ((int)r != comm->rank) {
-            void *ctl = NULL;
-            CCL_TRY_GOTO(ccl_shm_map(fds[2 * r], comm->page_bytes, &comm->peer_page[r]), done);
-            handles[r].fd = fds[2 * r + 1];
-            CCL_TRY_GOTO(comm->rt->mem_import(&handles[r], &ctl), done);
-            comm->peer_ctl[r] = (uint64_t)ctl;
+            CCL_TRY_GOTO(ccl_shm_map(fds[r], comm->page_bytes, &comm->peer_page[r]), done);
         }
         CCL_TRY_GOTO(comm->rt->host_register(comm->peer_page[r], comm->page_bytes, &dev), done);
+        comm->pages_registered = (int)r + 1;
         table[r] = comm->peer_ctl[r];
         table[n + r] = (uint64_t)dev;
     }
@@ -228,33 +243,26 @@ done:
 static cclResult_t share_memory(cclComm_t comm)
 {
     size_t n = (size_t)comm->n;
-    struct ccl_mem_handle own = {.fd = -1};
-    int fds[2] = {-1, -1};
-    struct ccl_mem_handle *handles = calloc(n, sizeof(*handles));
-    int *peer_fds = malloc(2 * n * sizeof(int));
-    cclResult_t rc = handles != NULL && peer_fds != NULL
-                         ? alloc_own(comm, &own, fds)
-                         : ccl_error_set(cclSystemError, CCL_INIT, "out of memory for %d handles", comm->n);
+    int page_fd = -1;
+    int *peer_fds = malloc(n * sizeof(int));
+    cclResult_t rc = peer_fds != NULL ? alloc_own(comm, &page_fd)
+                                      : ccl_error_set(cclSystemError, CCL_INIT, "out of memory for %d peers", comm->n);
     bool received = false;
     CCL_TRY_GOTO(ccl_bootstrap_agree(comm->boot, rc), done);
-    handles[comm->rank] = own;
-    CCL_TRY_GOTO(ccl_bootstrap_allgather(comm->boot, handles, sizeof(*handles)), done);
-    CCL_TRY_GOTO(ccl_bootstrap_exchange_fds(comm->boot, fds, 2, peer_fds), done);
+    CCL_TRY_GOTO(ccl_comm_share_ctl(comm), done);
+    CCL_TRY_GOTO(ccl_bootstrap_exchange_fds(comm->boot, &page_fd, 1, peer_fds), done);
     received = true;
-    rc = map_peers(comm, handles, peer_fds);
+    rc = map_pages(comm, peer_fds);
     rc = ccl_bootstrap_agree(comm->boot, rc);
 done:
-    for (size_t i = 0; received && i < 2 * n; i++) {
+    for (size_t i = 0; received && i < n; i++) {
         if (peer_fds[i] >= 0) {
             close(peer_fds[i]);
         }
     }
-    for (int i = 0; i < 2; i++) {
-        if (fds[i] >= 0) {
-            close(fds[i]);
-        }
+    if (page_fd >= 0) {
+        close(page_fd);
     }
-    free(handles);
     free(peer_fds);
     return rc;
 }
@@ -280,6 +288,7 @@ cclResult_t ccl_comm_setup(cclComm_t comm, const cclConfig_t *config, cclComm_t 
 {
     cclResult_t rc;
     struct hello *all = calloc((size_t)comm->n, sizeof(*all));
+    ccl_comm_free_kept();
     rc = all != NULL ? say_hello(comm, config, parent, &all[comm->rank])
                      : ccl_error_set(cclSystemError, CCL_INIT, "out of memory for %d ranks", comm->n);
     CCL_TRY_GOTO(ccl_bootstrap_agree(comm->boot, rc), done);
@@ -291,6 +300,9 @@ cclResult_t ccl_comm_setup(cclComm_t comm, const cclConfig_t *config, cclComm_t 
         CCL_TRY_GOTO(ccl_heap_split(parent->heap, comm->boot, ranks, comm->agreed.chunk_bytes, &comm->heap), done);
     }
     CCL_TRY_GOTO(share_memory(comm), done);
+    if (comm->agreed.shared_host) {
+        ccl_heap_set_shared_host(comm->heap);
+    }
     fill_template(comm);
     CCL_TRY_GOTO(ccl_monitor_attach(comm->boot, &ccl_comm_monitor_callbacks, comm, &comm->port), done);
     ccl_heap_set_port(comm->heap, comm->port);
@@ -303,47 +315,60 @@ done:
     return rc;
 }
 
+/* Peers that still wait for this rank learn that nothing more will come. */
+static void close_page(cclComm_t comm)
+{
+    uint64_t late = __atomic_load_n(&comm->page->unclean, __ATOMIC_ACQUIRE);
+    if (late != 0) {
+        CCL_LOG(CCL_LOG_WARN, CCL_COLL,
+                "rank %d left a failed operation while ranks of mask %#llx (modulo 64) could still store into its receive buffer",
+                comm->rank, (unsigned long long)late);
+    }
+    /* Pairs with the acquire in look() of host_wait.c: all words of this rank are out. Who still waits for one learns that none will come. */
+    __atomic_store_n(&comm->page->state, CCL_PAGE_CLOSED, __ATOMIC_RELEASE);
+    for (int r = 0; r < comm->n && comm->peer_page != NULL; r++) {
+        if (r != comm->rank && comm->peer_page[r] != NULL) {
+            comm->rt->host_wake(comm->peer_page[r]);
+        }
+    }
+}
+
 void ccl_comm_release(cclComm_t comm, bool unclean)
 {
+    struct ccl_mem_list kept = {NULL, 0};
     ccl_heap_leave(comm->heap); /* peers need not wait for our acknowledgements any more */
     ccl_monitor_detach(comm->port); /* no callback after this */
+    if (comm->page != NULL) {
+        close_page(comm); /* before anything is freed: freeing may wait for kernels of this process that wait for this rank */
+    }
+    if (comm->heap != NULL) {
+        ccl_heap_keep(comm->heap, &kept);
+    }
     ccl_heap_destroy(comm->heap, unclean);
     if (comm->rt == NULL) {
         return;
     }
-    if (comm->page != NULL) {
-        uint64_t late = __atomic_load_n(&comm->page->unclean, __ATOMIC_ACQUIRE);
-        if (late != 0) {
-            CCL_LOG(CCL_LOG_WARN, CCL_COLL,
-                    "rank %d left a failed operation while ranks of mask %#llx (modulo 64) could still store into its receive buffer",
-                    comm->rank, (unsigned long long)late);
-        }
-        /* Pairs with the acquire in look() of host_wait.c: all words of this rank are out. Who still waits for one learns that none will come. */
-        __atomic_store_n(&comm->page->state, CCL_PAGE_CLOSED, __ATOMIC_RELEASE);
-        for (int r = 0; r < comm->n && comm->peer_page != NULL; r++) {
-            if (r != comm->rank && comm->peer_page[r] != NULL) {
-                comm->rt->host_wake(comm->peer_page[r]);
-            }
-        }
-    }
     /* By Q no peer stores to us after a clean end; after an unclean one late stores hit the peers' own mappings of the same memory, which the
-     * kernel keeps as long as anybody maps it. */
+     * system keeps as long as anybody maps it. Where it does not count them, peers say in their pages when they have closed theirs. */
     for (int r = 0; r < comm->n; r++) {
         if (comm->peer_ctl != NULL && comm->peer_ctl[r] != 0 && r != comm->rank) {
             comm->rt->mem_close((void *)comm->peer_ctl[r]);
         }
-        if (comm->peer_page != NULL && comm->peer_page[r] != NULL) {
+        if (comm->peer_page != NULL && comm->peer_page[r] != NULL && comm->pages_registered > r) {
             comm->rt->host_unregister(comm->peer_page[r]);
-            ccl_shm_unmap(comm->peer_page[r], comm->page_bytes);
         }
     }
-    comm->rt->mem_free(comm->ctl);
+    if (comm->page != NULL) {
+        __atomic_store_n(&comm->page->unmapped, 1, __ATOMIC_RELEASE); /* pairs with the acquire in all_unmapped() of comm_share.c */
+    }
     comm->rt->mem_free(comm->priv);
     comm->rt->mem_free(comm->tables);
     comm->rt->chain_destroy(comm->chain);
     if (comm->own_stream != NULL) {
         comm->rt->stream_destroy(comm->own_stream);
     }
+    ccl_comm_keep(comm, &kept);
+    ccl_comm_free_kept();
     free(comm->peer_ctl);
     free(comm->peer_page);
 }

@@ -19,7 +19,7 @@ struct chunk_card {
     uint64_t size_bytes; /* these three: of the memory handle */
     uint32_t kind;
     uint32_t pad;
-    uint8_t blob[64];
+    uint8_t blob[CCL_HANDLE_BLOB_BYTES];
 };
 
 struct id_card {
@@ -30,16 +30,22 @@ struct id_card {
 
 _Static_assert(sizeof(struct chunk_card) <= CCL_CARD_BYTES && sizeof(struct id_card) <= CCL_CARD_BYTES, "cards fit");
 
+void ccl_chunk_close_peers(const struct ccl_family *family, struct ccl_window *w)
+{
+    for (int f = 0; w->bases != NULL && f < family->size; f++) {
+        if (f != family->rank && w->bases[f] != 0) {
+            family->rt->mem_close((void *)(uintptr_t)w->bases[f]);
+            w->bases[f] = 0;
+        }
+    }
+}
+
 void ccl_chunk_destroy(const struct ccl_family *family, struct ccl_window *w)
 {
     if (w == NULL) {
         return;
     }
-    for (int f = 0; w->bases != NULL && f < family->size; f++) {
-        if (f != family->rank && w->bases[f] != 0) {
-            family->rt->mem_close((void *)(uintptr_t)w->bases[f]);
-        }
-    }
+    ccl_chunk_close_peers(family, w);
     if (!w->pinned) {
         family->rt->mem_free(w->base);
     }
@@ -64,10 +70,11 @@ static cclResult_t make_local(struct ccl_heap *heap, size_t chunk_bytes, size_t 
     CCL_TRY_GOTO(ccl_alloc_create(chunk_bytes, &w->blocks), fail);
     CCL_TRY_GOTO(ccl_alloc_take(w->blocks, bytes, off), fail);
     void *base;
-    CCL_TRY_GOTO(heap->rt->mem_alloc(CCL_MEM_DATA, chunk_bytes, &base), fail);
+    CCL_TRY_GOTO(heap->rt->mem_alloc(heap->shared_host ? CCL_MEM_HOST : CCL_MEM_DATA, chunk_bytes, &base), fail);
     w->base = base;
     w->bases[heap->family->rank] = (uint64_t)(uintptr_t)base;
     CCL_TRY_GOTO(heap->rt->mem_export(base, handle), fail);
+    w->counted = handle->counted;
     *out = w;
     return cclSuccess;
 fail:
@@ -232,6 +239,7 @@ fail:
             ccl_family_id_release(family, w->id);
         }
         pthread_mutex_unlock(&family->lock);
+        w->pinned = w->id != 0 && !w->counted; /* peers may have mapped it */
         ccl_chunk_destroy(family, w);
     }
     if (handle.fd >= 0) {
@@ -258,7 +266,13 @@ cclResult_t ccl_chunk_drop(struct ccl_heap *heap, struct ccl_window *w)
     ccl_family_id_release(family, w->id);
     pthread_mutex_unlock(&family->lock);
     int device = ccl_heap_device_enter(heap);
+    if (!heap->is_host) {
+        /* A mapping may be no reference: nobody frees before all have closed theirs. */
+        ccl_chunk_close_peers(family, w);
+        rc = ccl_bootstrap_agree(heap->boot, cclSuccess);
+        w->pinned = rc != cclSuccess && !w->counted;
+    }
     ccl_chunk_destroy(family, w);
     ccl_heap_device_leave(heap, device);
-    return cclSuccess;
+    return rc;
 }

@@ -40,10 +40,12 @@ static cclResult_t init_local(struct ccl_heap *heap, const struct ccl_heap *pare
     CCL_TRY(heap->rt->device_get(&heap->device));
     CCL_TRY(heap->rt->device_props(heap->device, &props));
     heap->is_host = props.is_host;
+    heap->shared_host = parent != NULL && parent->shared_host;
     if (parent != NULL) {
         heap->family = parent->family;
         pthread_mutex_lock(&heap->family->lock);
         heap->family->refs++;
+        heap->family->was_split = true;
         pthread_mutex_unlock(&heap->family->lock);
     } else {
         CCL_TRY(ccl_family_create(heap->rt, heap->rank, heap->n, &heap->family));
@@ -125,12 +127,40 @@ static bool seen_by_any(const struct ccl_family *family, uint64_t home)
     return false;
 }
 
-/* After an unclean end peers' kernels may still store into every chunk this heap knew. */
+/* After an unclean end peers' kernels may still store into every chunk this heap knew; a counted mapping of theirs keeps it alive. */
 static void pin_seen(struct ccl_heap *heap)
 {
     for (struct ccl_window *w = heap->family->windows; w != NULL; w = w->next) {
-        w->pinned = w->pinned || (w->blocks != NULL && ccl_heap_sees(heap, w->home));
+        w->pinned = w->pinned || (w->blocks != NULL && !w->counted && ccl_heap_sees(heap, w->home));
     }
+}
+
+/* Peers may map this chunk by a handle that is no reference, so it must not be freed yet. Of a family that was split they may go on to do so in
+ * another communicator, and nobody will know when they end. */
+static void keep_chunk(struct ccl_heap *heap, struct ccl_window *w)
+{
+    struct ccl_mem_list *kept = heap->kept;
+    if (w->counted || heap->n == 1) {
+        return;
+    }
+    if (kept != NULL && !heap->family->was_split && w->home == heap->serial) {
+        void **ptr = realloc(kept->ptr, (kept->count + 1) * sizeof(*ptr));
+        if (ptr != NULL) {
+            kept->ptr = ptr;
+            kept->ptr[kept->count++] = w->base;
+        }
+    }
+    w->pinned = true;
+}
+
+void ccl_heap_keep(struct ccl_heap *heap, struct ccl_mem_list *kept)
+{
+    heap->kept = kept;
+}
+
+void ccl_heap_set_shared_host(struct ccl_heap *heap)
+{
+    heap->shared_host = true;
 }
 
 /* Take the heap out of the family; move what no other heap sees any more into the two lists. */
@@ -138,7 +168,7 @@ static void leave_family(struct ccl_heap *heap, bool unclean, struct ccl_window 
 {
     struct ccl_family *family = heap->family;
     pthread_mutex_lock(&family->lock);
-    if (unclean && !heap->is_host) {
+    if (unclean) {
         pin_seen(heap);
     }
     ccl_registry_finish(heap);
@@ -174,9 +204,9 @@ static void leave_family(struct ccl_heap *heap, bool unclean, struct ccl_window 
 
 /* Needs no peer. The own kernels have ended, so imports and the table are no longer used by anybody here. Clean: by
  * invariant Q nothing is in flight towards this rank. Unclean (abort): peers may still store into our chunks and
- * registered buffers, through their own mappings. On the host each of these is a reference to the memfd (in one
- * process the runtime counts), so the memory lives on under them when we unmap ours. A GPU's peers may hold a legacy
- * IPC mapping, which is none: there our chunks stay allocated until the process ends. */
+ * registered buffers, through their own mappings. Where these are counted (on the host references to the memfd, in one
+ * process the runtime counts) the memory lives on under them when we unmap ours. A legacy IPC mapping of a GPU is no
+ * reference: keep_chunk. */
 void ccl_heap_destroy(struct ccl_heap *heap, bool unclean)
 {
     struct ccl_window *chunks = NULL;
@@ -190,6 +220,9 @@ void ccl_heap_destroy(struct ccl_heap *heap, bool unclean)
     }
     while (chunks != NULL) {
         struct ccl_window *next = chunks->next;
+        if (!chunks->pinned) {
+            keep_chunk(heap, chunks);
+        }
         ccl_chunk_destroy(heap->family, chunks);
         chunks = next;
     }

@@ -24,9 +24,20 @@ cclResult_t ccl_heap_create(const struct ccl_runtime_ops *rt, struct ccl_bootstr
 cclResult_t ccl_heap_split(struct ccl_heap *parent, struct ccl_bootstrap *boot, const int *ranks, size_t chunk_bytes,
                            struct ccl_heap **out);
 /* Local, after the port was detached and the own kernels have ended. NULL and half-built are fine. unclean: peers
- * may still store into our memory (abort), so nothing is unmapped that they may hit: on a GPU own chunks stay
- * allocated, on the host peers' mappings are references of their own and everything is released. */
+ * may still store into our memory (abort), so nothing is unmapped that they may hit: chunks whose handles are not
+ * counted stay allocated; else peers' mappings are references of their own and everything is released. */
 void ccl_heap_destroy(struct ccl_heap *heap, bool unclean);
+
+/* Local, before the first allocation, alike on all ranks: chunks are shared host memory, since devices cannot share theirs, and registrations
+ * stay staged. Children follow their parent. */
+void ccl_heap_set_shared_host(struct ccl_heap *heap);
+/* Local: what ccl_heap_destroy may not free since peers may still map it uncounted is put here instead, for the caller to mem_free when all
+ * have left. Without it, such memory stays until the process ends. */
+struct ccl_mem_list {
+    void **ptr; /* malloc */
+    size_t count;
+};
+void ccl_heap_keep(struct ccl_heap *heap, struct ccl_mem_list *kept);
 
 /* Collective. bytes > 0. On success the window offset of *ptr is equal on all ranks. cclInvalidArgument: ranks gave
  * different sizes (both named). cclSystemError: out of memory on any rank, the heap is unchanged. */

@@ -136,6 +136,12 @@ cclResult_t ccl_heap_register(struct ccl_heap *heap, void *buff, size_t bytes, v
     CCL_CHECK(heap->port != NULL && !heap->left, cclInvalidUsage, CCL_HEAP,
               "heap has no port, nothing can be registered");
     CCL_TRY(heap->rt->pointer_query(buff, &attr));
+    CCL_CHECK(heap->is_host || attr.device < 0 || attr.device == heap->device, cclInvalidArgument, CCL_HEAP,
+              "buffer %p of %zu bytes lies on device %d, the communicator's device is %d", buff, bytes, attr.device,
+              heap->device);
+    if (heap->shared_host) {
+        return cannot_share(buff, bytes, "these ranks share host memory only", handle);
+    }
     if (attr.base == NULL || !attr.exportable) {
         return cannot_share(buff, bytes, "its memory cannot be exported", handle);
     }

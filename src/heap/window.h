@@ -51,6 +51,7 @@ struct ccl_window {
     uint64_t home;           /* serial of the heap it was made for */
     uint32_t id;
     enum ccl_window_state state;
+    bool counted; /* chunk: peers' mappings keep the memory alive */
     bool pinned; /* peers may still store into it after an unclean destroy: own memory is never freed */
     char *base;
     size_t bytes;
@@ -83,6 +84,7 @@ struct ccl_family {
     struct ccl_heap *heaps;
     struct ccl_window *windows;
     struct ccl_import *imports;
+    bool was_split;
 };
 
 /* One entry of a heap's sorted array: a copy, so that it stays readable whatever happens to the window. */
@@ -103,6 +105,8 @@ struct ccl_heap {
     int device;
     bool is_host;
     bool left; /* ccl_heap_leave was called: messages are dropped */
+    bool shared_host; /* chunks are shared host memory */
+    struct ccl_mem_list *kept; /* may be NULL */
     size_t chunk_bytes;
     uint64_t serial;     /* unlike that of any other heap of this process */
     uint64_t *ancestors; /* serials */
@@ -162,7 +166,9 @@ cclResult_t ccl_table_fill(struct ccl_heap *heap);
 cclResult_t ccl_chunk_create(struct ccl_heap *heap, size_t bytes, struct ccl_window **out, size_t *off);
 /* Collective, for an empty chunk: hidden on all ranks before the first one unmaps it. */
 cclResult_t ccl_chunk_drop(struct ccl_heap *heap, struct ccl_window *w);
-/* Local: unmap the peers' memory, free the own (unless pinned) and the records of a chunk that is in no list. */
+/* Local: unmap the peers' memory. */
+void ccl_chunk_close_peers(const struct ccl_family *family, struct ccl_window *w);
+/* Local: the same, free the own (unless pinned) and the records of a chunk that is in no list. */
 void ccl_chunk_destroy(const struct ccl_family *family, struct ccl_window *w);
 
 /* --- registry.c: with the lock held --- */
@@ -199,7 +205,7 @@ struct ccl_heap_msg {
     uint64_t size_bytes; /* these three: of the memory handle; its fd travels beside the message */
     uint32_t kind;
     int32_t rc;
-    uint8_t blob[64];
+    uint8_t blob[CCL_HANDLE_BLOB_BYTES];
 };
 /* Monitor thread: what REGISTER and DEREGISTER of a peer ask for. */
 void ccl_import_open(struct ccl_heap *heap, int peer, const struct ccl_heap_msg *msg, int fd);

@@ -22,6 +22,9 @@ static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ccl_gpu_device devices[CCL_GPU_MAX_DEVICES];
 static bool opened[CCL_GPU_MAX_DEVICES]; /* stored with release */
 static int num_devices;
+/* NVIDIA: this thread was seen without a context, and since then not with one of device 0. That means device 0, as for the CUDA runtime, and putting it back must
+ * not open device 0 in a process that uses another one only. */
+static _Thread_local bool had_no_context;
 
 static bool is_cuda(void)
 {
@@ -187,13 +190,8 @@ static cclResult_t relax(struct ccl_gpu_guard *guard)
 
 cclResult_t ccl_gpu_enter_setup(struct ccl_gpu_guard *guard, int *device)
 {
-    int current;
-    CCL_TRY(ccl_gpu_enter_current(guard, &current));
-    CCL_TRY(relax(guard));
-    if (device != NULL) {
-        *device = current;
-    }
-    return cclSuccess;
+    CCL_TRY(ccl_gpu_enter_current(guard, device));
+    return relax(guard);
 }
 
 cclResult_t ccl_gpu_enter_setup_on(int device, struct ccl_gpu_guard *guard)
@@ -212,12 +210,14 @@ cclResult_t ccl_gpu_device_get(int *device)
     int handle = 0;
     CCL_GPU_TRY(ctx_get, &context);
     if (context == NULL) {
+        had_no_context = true;
         *device = 0;
         return cclSuccess;
     }
     CCL_GPU_TRY(ctx_device, &handle);
     for (int i = 0; i < num_devices; i++) {
         if (devices[i].handle == handle) {
+            had_no_context = had_no_context && i != 0;
             *device = i;
             return cclSuccess;
         }
@@ -229,6 +229,10 @@ cclResult_t ccl_gpu_device_get(int *device)
 cclResult_t ccl_gpu_device_set(int device)
 {
     const struct ccl_gpu_device *d;
+    if (is_cuda() && device == 0 && had_no_context && !__atomic_load_n(&opened[0], __ATOMIC_ACQUIRE)) {
+        CCL_GPU_TRY(ctx_set, NULL);
+        return cclSuccess;
+    }
     CCL_TRY(ccl_gpu_device(device, &d));
     if (is_cuda()) {
         CCL_GPU_TRY(ctx_set, d->context);

@@ -41,7 +41,7 @@ struct ccl_gpu_guard {
 cclResult_t ccl_gpu_enter(int device, struct ccl_gpu_guard *guard);
 /* The thread's current device, or device 0 where it has none yet (NVIDIA: no context); *device may be NULL. */
 cclResult_t ccl_gpu_enter_current(struct ccl_gpu_guard *guard, int *device);
-/* The same, and calls that a capture somewhere in the process forbids are allowed until leave. */
+/* The same (*device asked for: the device's primary context, else any context), and calls that a capture somewhere in the process forbids are allowed until leave. */
 cclResult_t ccl_gpu_enter_setup(struct ccl_gpu_guard *guard, int *device);
 cclResult_t ccl_gpu_enter_setup_on(int device, struct ccl_gpu_guard *guard);
 void ccl_gpu_leave(const struct ccl_gpu_guard *guard);

@@ -260,7 +260,7 @@ cclResult_t ccl_host_memory_export(void *base, struct ccl_mem_handle *handle)
     CCL_CHECK(exportable, cclInvalidUsage, CCL_RT,
               "export of %p, which is not the start of a device allocation of this process", base);
     CCL_CHECK(fd >= 0, cclSystemError, CCL_RT, "dup for the export of %zu bytes at %p: %s", bytes, base, strerror(err));
-    *handle = (struct ccl_mem_handle){.size_bytes = bytes, .fd = fd, .kind = HANDLE_MEMFD};
+    *handle = (struct ccl_mem_handle){.size_bytes = bytes, .fd = fd, .kind = HANDLE_MEMFD, .counted = true};
     return cclSuccess;
 }
 

@@ -31,20 +31,25 @@ cclResult_t ccl_runtime_check(const struct ccl_runtime_ops *ops)
 
 cclResult_t ccl_runtime_select(const char *backend, const struct ccl_runtime_ops **ops)
 {
-    bool is_auto = strcmp(backend, "auto") == 0;
-    if (!is_auto && strcmp(backend, "host") != 0) {
-        bool known = strcmp(backend, "gpu") == 0 || (strncmp(backend, "emu:", 4) == 0 && backend[4] != '\0');
+    bool is_auto = strcmp(backend, "auto") == 0, is_gpu = strcmp(backend, "gpu") == 0;
+    if (!is_auto && !is_gpu && strcmp(backend, "host") != 0) {
+        bool known = strncmp(backend, "emu:", 4) == 0 && backend[4] != '\0';
         CCL_CHECK(known, cclInvalidArgument, CCL_RT, "CCL_BACKEND is %s, not host, gpu, emu:ARCH or auto", backend);
         return ccl_error_set(cclInvalidUsage, CCL_RT,
-                             "CCL_BACKEND is %s, but this build of libccl has no such backend, only host", backend);
+                             "CCL_BACKEND is %s, but this build of libccl has no such backend, only host and gpu", backend);
     }
-    CCL_TRY(ccl_runtime_check(&ccl_runtime_host));
-    if (is_auto) {
-        CCL_LOG(CCL_LOG_INFO, CCL_RT, "backend host, chosen by CCL_BACKEND auto because this build has no other");
+    const char *why = is_auto || is_gpu ? ccl_gpu_unusable() : NULL;
+    CCL_CHECK(!is_gpu || why == NULL, cclInvalidUsage, CCL_RT, "CCL_BACKEND is gpu, but %s", why);
+    const struct ccl_runtime_ops *chosen = is_gpu || (is_auto && why == NULL) ? &ccl_runtime_gpu : &ccl_runtime_host;
+    CCL_TRY(ccl_runtime_check(chosen));
+    if (!is_auto) {
+        CCL_LOG(CCL_LOG_INFO, CCL_RT, "backend %s, named by CCL_BACKEND", backend);
+    } else if (why == NULL) {
+        CCL_LOG(CCL_LOG_INFO, CCL_RT, "backend gpu, chosen by CCL_BACKEND auto because a device answers");
     } else {
-        CCL_LOG(CCL_LOG_INFO, CCL_RT, "backend host, named by CCL_BACKEND");
+        CCL_LOG(CCL_LOG_INFO, CCL_RT, "backend host, chosen by CCL_BACKEND auto because there is no usable GPU: %s", why);
     }
-    *ops = &ccl_runtime_host;
+    *ops = chosen;
     return cclSuccess;
 }
 

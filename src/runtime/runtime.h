@@ -15,7 +15,8 @@
 
 enum ccl_mem_type {
     CCL_MEM_DATA, /* users' data */
-    CCL_MEM_FLAG  /* control words and scratch that peers poll and store into (uncached on AMD) */
+    CCL_MEM_FLAG, /* control words and scratch that peers poll and store into (uncached on AMD) */
+    CCL_MEM_HOST  /* either, as shared host memory that the current device may use: where devices cannot share theirs */
 };
 
 struct ccl_device_props {
@@ -37,12 +38,16 @@ struct ccl_pointer_attr {
     bool exportable;   /* mem_export(base) can succeed */
 };
 
+#define CCL_HANDLE_BLOB_BYTES 96
+
 /* What a peer needs to map an allocation. blob is opaque to all but the backend. */
 struct ccl_mem_handle {
     uint64_t size_bytes;
     int fd;           /* -1: the blob says all; else passed beside the blob and owned by whoever holds it */
     uint32_t kind;    /* backend's own */
-    uint8_t blob[64];
+    bool counted;     /* set by mem_export: a peer's mapping keeps the memory alive. Else (legacy IPC) the owner must not mem_free it before all
+                         peers have called mem_close */
+    uint8_t blob[CCL_HANDLE_BLOB_BYTES];
 };
 
 struct ccl_launch {
@@ -74,7 +79,8 @@ struct ccl_runtime_ops {
 
     /* bytes > 0, zeroed, on the current device, aligned to a page on the host and to 256 bytes on a GPU. cclSystemError: out of memory. */
     cclResult_t (*mem_alloc)(enum ccl_mem_type type, size_t bytes, void **ptr);
-    /* ptr from mem_alloc, NULL is fine. Memory that peers still map stays until they close it. cclInvalidArgument: unknown pointer. */
+    /* ptr from mem_alloc, NULL is fine. Memory that peers still map stays until they close it, if its handle was counted. cclInvalidArgument:
+     * unknown pointer. */
     cclResult_t (*mem_free)(void *ptr);
     /* Map host memory of this process (a shared memfd mapping) for the current device; *dev is the kernel-side address. */
     cclResult_t (*host_register)(void *ptr, size_t bytes, void **dev);
@@ -136,7 +142,6 @@ struct ccl_runtime_ops {
 /* The backend of this process, selected and initialised at the first call by CCL_BACKEND. On failure every call fails alike. */
 cclResult_t ccl_runtime_get(const struct ccl_runtime_ops **ops);
 
-extern const struct ccl_runtime_ops ccl_runtime_host;
-
+extern const struct ccl_runtime_ops ccl_runtime_host, ccl_runtime_gpu;
 
 #endif
