@@ -101,7 +101,8 @@ int fake_stream_device(const struct fake_stream *stream);
 /* In stream order, or into the graph where the stream is being captured. Takes op over, on failure too. */
 int fake_enqueue(void *handle, struct fake_op *op);
 void fake_push(struct fake_stream *stream, struct fake_op *op); /* with the lock held, never captured */
-void fake_settle(int device); /* -1: of all; without the lock */
+void fake_settle(int device); /* -1: of all, and graphs that were destroyed are gone; without the lock */
+extern int fake_reaping;      /* graphs that are being destroyed */
 void fake_streams_end_capture(const struct fake_graph *graph); /* those that joined it; with the lock held */
 
 /* An occasion of an event: made by each record, shared by those who wait for it. All with the lock held. */

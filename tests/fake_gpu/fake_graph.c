@@ -272,6 +272,8 @@ static void free_exec(struct exec *exec)
     fake_live.execs--;
 }
 
+int fake_reaping;
+
 /* Its objects are let go when its work has ended, on a thread of the runtime. */
 static void *reap(void *arg)
 {
@@ -284,6 +286,7 @@ static void *reap(void *arg)
         free(exec->last);
     }
     free_exec(exec);
+    fake_reaping--;
     pthread_cond_broadcast(&fake_changed);
     pthread_mutex_unlock(&fake_lock);
     return NULL;
@@ -293,8 +296,11 @@ int fake_graph_exec_destroy(void *exec)
 {
     FAKE_ENTER(graph_exec_destroy);
     pthread_t thread;
+    pthread_mutex_lock(&fake_lock);
+    fake_reaping++;
+    pthread_mutex_unlock(&fake_lock);
     if (pthread_create(&thread, NULL, reap, exec) != 0) {
-        return CCL_GPU_E_OUT_OF_MEMORY;
+        abort();
     }
     pthread_detach(thread);
     return 0;

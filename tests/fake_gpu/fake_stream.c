@@ -279,7 +279,7 @@ void fake_settle(int device)
 {
     pthread_mutex_lock(&fake_lock);
     for (bool busy = true; busy;) {
-        busy = false;
+        busy = device < 0 && fake_reaping > 0;
         for (struct fake_stream *s = streams; s != NULL && !busy; s = s->next) {
             busy = (device < 0 || s->device == device) && s->pushed != s->done;
         }

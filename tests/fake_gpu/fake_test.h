@@ -40,6 +40,7 @@ static inline int run_case(int (*function)(const void *arg), const void *arg)
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
+        test_failures = 0;
         alarm(CASE_SECONDS);
         _exit(function(arg));
     }
