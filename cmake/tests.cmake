@@ -6,7 +6,8 @@
 #
 # All fields are optional; several lines make several entries of the same program, told apart by name (default: the args).
 #   ranks    MPI tests and examples only: one entry per number. Default 1 2 3 4 5 7 8.
-#   labels   added to those of the kind: unit | mpi host | fuzz. Known: quick, long, model, tsan (also run by tests/run.sh under tsan).
+#   labels   added to those of the kind: unit | mpi host | fuzz. Known: quick, long, model, tsan (also run by tests/run.sh under tsan), gpu (needs
+#            what only that backend has; skipped with 77 on the others, tests/gpu.sh runs it there).
 #            A test with the label long has no quick entries and runs with tests/run.sh --long only.
 #   timeout  seconds in an unsanitized build. Default 60.
 # Entries are named unit.NAME[.ENTRY], fuzz.NAME[.ENTRY], mpi.NAME[.ENTRY].nRANKS, where NAME is the file's without test_ or fuzz_.

@@ -120,6 +120,28 @@ cclResult_t cclEventElapsed(float *ms, cclEvent_t start, cclEvent_t end)
     RT_CALL(event_elapsed, ms, start, end);
 }
 
+cclResult_t cclGraphBegin(cclStream_t stream, int thread_local_mode)
+{
+    RT_CALL(graph_begin, stream, thread_local_mode != 0);
+}
+
+cclResult_t cclGraphEnd(cclStream_t stream, cclGraph_t *graph)
+{
+    NOT_NULL(graph, "cclGraphEnd");
+    RT_CALL(graph_end, stream, graph);
+}
+
+cclResult_t cclGraphLaunch(cclGraph_t graph, cclStream_t stream)
+{
+    NOT_NULL(graph, "cclGraphLaunch");
+    RT_CALL(graph_launch, graph, stream);
+}
+
+cclResult_t cclGraphDestroy(cclGraph_t graph)
+{
+    RT_CALL(graph_destroy, graph);
+}
+
 cclResult_t cclDeviceMalloc(void **ptr, size_t bytes)
 {
     NOT_NULL(ptr, "cclDeviceMalloc");

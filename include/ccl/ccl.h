@@ -44,6 +44,7 @@ extern "C" {
 typedef struct cclComm *cclComm_t;
 typedef struct cclStream *cclStream_t; /* NULL is the default stream of the process */
 typedef struct cclEvent *cclEvent_t;
+typedef struct cclGraph *cclGraph_t; /* operations captured once, launched as often as wanted */
 
 typedef struct {
     char internal[CCL_UNIQUE_ID_BYTES];
@@ -255,6 +256,20 @@ CCL_API cclResult_t cclEventRecord(cclEvent_t event, cclStream_t stream);
 CCL_API cclResult_t cclEventSynchronize(cclEvent_t event);
 /* Milliseconds between two recorded events that have happened. cclInvalidUsage otherwise. */
 CCL_API cclResult_t cclEventElapsed(float *ms, cclEvent_t start, cclEvent_t end);
+/* What is enqueued to stream from here to cclGraphEnd is captured instead of run: collectives, copies, fills, and what other streams do behind an
+ * event recorded in stream, if they are joined to it again by an event before the end. Capturing with the GPU runtime's own calls, in any
+ * mode, is fine as well. Every launch of a graph counts as a call of its collectives, so all ranks launch their graphs in the same order
+ * among their other calls. A communicator's operations stay in order, whatever streams and graphs they come from. thread_local_mode 0: until the end
+ * no thread may make a GPU call that a capture forbids (allocate, wait); otherwise just the calling thread may not. End in the same thread.
+ * cclInvalidUsage: the backend has no graphs (named; so it is on the host), or stream is the default stream. */
+CCL_API cclResult_t cclGraphBegin(cclStream_t stream, int thread_local_mode);
+/* *graph: owned by the caller. On failure the capture has ended, nothing is left of it. */
+CCL_API cclResult_t cclGraphEnd(cclStream_t stream, cclGraph_t *graph);
+/* Enqueue to stream, any that is not being captured. Two launches of one graph never overlap. Errors of its collectives are returned by
+ * cclCommGetAsyncError, and by the synchronisation of the streams they were captured in. Not after a communicator in it was destroyed. */
+CCL_API cclResult_t cclGraphLaunch(cclGraph_t graph, cclStream_t stream);
+/* Local; before or after the communicators in it are destroyed. A launch under way ends as usual. NULL is fine. */
+CCL_API cclResult_t cclGraphDestroy(cclGraph_t graph);
 /* bytes > 0; zeroed; 4096-byte aligned on the host backend. cclSystemError: out of memory. */
 CCL_API cclResult_t cclDeviceMalloc(void **ptr, size_t bytes);
 /* NULL is fine. cclInvalidArgument: not the start of an allocation. */

@@ -82,8 +82,8 @@ err_free_ranks:
 
 cclResult_t ccl_comm_wait_idle(cclComm_t comm)
 {
-    /* Operations of one communicator are chained, so the last stream's end is the end of all. */
-    return comm->used_stream ? comm->rt->stream_sync(comm->last_stream) : cclSuccess;
+    /* Not the last stream: it may be in a capture, be gone, or not be the one a graph was launched on. */
+    return comm->rt->chain_sync(comm->chain);
 }
 
 void ccl_comm_destroy(cclComm_t comm, bool unclean)

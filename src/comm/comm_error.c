@@ -188,12 +188,10 @@ void ccl_comm_await_report(cclComm_t comm)
 cclResult_t ccl_comm_abort(cclComm_t comm)
 {
     uint64_t start = ccl_now_ns();
-    bool left = !comm->used_stream;
+    bool left = comm->rt->chain_query(comm->chain) != cclInProgress;
     while (!left && ccl_now_ns() - start < ABORT_LIMIT_NS) {
-        left = comm->rt->stream_query(comm->last_stream) != cclInProgress;
-        if (!left) {
-            pause_ms(1);
-        }
+        pause_ms(1);
+        left = comm->rt->chain_query(comm->chain) != cclInProgress;
     }
     if (!left) {
         /* Its arguments and memory may still be in use: better lost than freed under a kernel. */

@@ -174,7 +174,8 @@ static bool needs_own_stream(const struct job *job)
     return false;
 }
 
-/* What later enqueues to `behind` waits for what `first` holds now. */
+/* What later enqueues to `behind` waits for what `first` holds now. The device of both is current. Where `first` is being captured, `behind`
+ * becomes part of the capture until it is chained back. */
 static cclResult_t chain_streams(const struct ccl_runtime_ops *rt, struct cclStream *first, struct cclStream *behind)
 {
     struct cclEvent *event;
@@ -185,16 +186,35 @@ static cclResult_t chain_streams(const struct ccl_runtime_ops *rt, struct cclStr
     return rc;
 }
 
+/* The own stream starts behind what the user has enqueued so far (open), or the user's goes on when the own one is through. */
+static cclResult_t chain_own_stream(const struct job *job, bool open)
+{
+    const struct ccl_runtime_ops *rt = job->comm->rt;
+    cclComm_t comm = job->comm;
+    int device;
+    cclResult_t rc;
+    CCL_TRY(rt->device_get(&device));
+    if (device != comm->device) {
+        CCL_TRY(rt->device_set(comm->device)); /* events and the default stream belong to one */
+    }
+    if (open && comm->own_stream == NULL) {
+        CCL_TRY_GOTO(rt->stream_create(&comm->own_stream), done);
+    }
+    rc = open ? chain_streams(rt, job->stream, comm->own_stream) : chain_streams(rt, comm->own_stream, job->stream);
+done:
+    if (device != comm->device) {
+        cclResult_t back = rt->device_set(device);
+        rc = rc != cclSuccess ? rc : back;
+    }
+    return rc;
+}
+
 /* Before the first job: own streams start behind what the user has enqueued so far. */
 static cclResult_t open_own_streams(void)
 {
     for (struct job *job = first_job; job != NULL; job = job->next) {
         if (job->kind == CCL_JOB_ENQUEUE && needs_own_stream(job)) {
-            const struct ccl_runtime_ops *rt = job->comm->rt;
-            if (job->comm->own_stream == NULL) {
-                CCL_TRY(rt->stream_create(&job->comm->own_stream));
-            }
-            CCL_TRY(chain_streams(rt, job->stream, job->comm->own_stream));
+            CCL_TRY(chain_own_stream(job, true));
         }
     }
     return cclSuccess;
@@ -229,7 +249,7 @@ static cclResult_t run_enqueues(void)
     /* Behind the last job: the user's streams go on when the own streams are through. */
     for (struct job *job = first_job; job != NULL; job = job->next) {
         if (job->kind == CCL_JOB_ENQUEUE && needs_own_stream(job)) {
-            CCL_TRY(chain_streams(job->comm->rt, job->comm->own_stream, job->stream));
+            CCL_TRY(chain_own_stream(job, false));
         }
     }
     return cclSuccess;

@@ -7,13 +7,15 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "util/log.h"
+
+#define AMD_DEVICE "/dev/kfd" /* there whenever the kernel drives an AMD GPU */
 
 struct ccl_gpu_api ccl_gpu;
 
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool load_done;
 static char load_why[256]; /* why there is none */
 
 /* One row of the table, with its symbol in each library; NULL: the library does not have it. */
@@ -95,24 +97,34 @@ static bool try_vendor(enum ccl_gpu_vendor vendor, const char *const *names, cha
     return true;
 }
 
-const char *ccl_gpu_api_try(void)
+const char *ccl_gpu_api_try(bool thorough)
 {
+    static char cuda[112], hip[112];
+    static bool cuda_done, hip_done;
     pthread_mutex_lock(&load_lock);
-    if (!load_done) {
-        char cuda[112], hip[112];
-        load_done = true;
-        if (!try_vendor(CCL_GPU_NVIDIA, cuda_names, cuda, sizeof(cuda)) &&
-            !try_vendor(CCL_GPU_AMD, hip_names, hip, sizeof(hip))) {
-            snprintf(load_why, sizeof(load_why), "%s; %s", cuda, hip);
+    bool found = ccl_gpu.vendor != CCL_GPU_NONE;
+    if (!found && !cuda_done) {
+        found = try_vendor(CCL_GPU_NVIDIA, cuda_names, cuda, sizeof(cuda));
+        cuda_done = true;
+    }
+    if (!found && !hip_done) {
+        hip_done = thorough || access(AMD_DEVICE, F_OK) == 0;
+        if (hip_done) {
+            found = try_vendor(CCL_GPU_AMD, hip_names, hip, sizeof(hip));
+        } else {
+            snprintf(hip, sizeof(hip), "no " AMD_DEVICE);
         }
     }
+    if (!found) {
+        snprintf(load_why, sizeof(load_why), "%s; %s", cuda, hip);
+    }
     pthread_mutex_unlock(&load_lock);
-    return ccl_gpu.vendor == CCL_GPU_NONE ? load_why : NULL;
+    return found ? NULL : load_why;
 }
 
 cclResult_t ccl_gpu_api_load(void)
 {
-    const char *why = ccl_gpu_api_try();
+    const char *why = ccl_gpu_api_try(true);
     CCL_CHECK(why == NULL, cclSystemError, CCL_RT, "no GPU runtime: %s", why);
     return cclSuccess;
 }

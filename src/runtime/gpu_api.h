@@ -33,8 +33,8 @@ extern struct ccl_gpu_api ccl_gpu;
 /* Find and open a runtime, once. cclSystemError: neither library is here, or it lacks a symbol (named). CUDA is tried first where its driver
  * reports a device, then HIP. */
 cclResult_t ccl_gpu_api_load(void);
-/* The same without an error: NULL, or why there is none. */
-const char *ccl_gpu_api_try(void);
+/* The same without an error: NULL, or why there is none. Not thorough: HIP, whose loading takes 0.1 s, is left alone where the kernel has no AMD GPU. */
+const char *ccl_gpu_api_try(bool thorough);
 /* Log and return cclUnhandledDeviceError with the call's name, the code, its symbol and text. */
 cclResult_t ccl_gpu_failed(int error, const char *call);
 

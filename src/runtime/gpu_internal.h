@@ -69,14 +69,21 @@ bool ccl_gpu_has_code(enum ccl_gpu_vendor vendor, const char *arch);
 cclResult_t ccl_gpu_launch(struct cclStream *stream, const struct ccl_launch *launch);
 cclResult_t ccl_gpu_max_resident(enum ccl_kernel kernel, uint32_t threads, uint32_t shared_bytes, int *blocks);
 
-/* ---- gpu_graph.c: captures, graphs, and the order of a communicator's operations ---- */
+/* ---- gpu_chain.c: the order of a communicator's operations, over streams and captures ---- */
 
 cclResult_t ccl_gpu_capture_query(struct cclStream *stream, uint64_t *id);
 cclResult_t ccl_gpu_chain_create(struct ccl_chain **chain);
 void ccl_gpu_chain_destroy(struct ccl_chain *chain);
 cclResult_t ccl_gpu_chain_before(struct ccl_chain *chain, struct cclStream *stream);
 cclResult_t ccl_gpu_chain_after(struct ccl_chain *chain, struct cclStream *stream);
+cclResult_t ccl_gpu_chain_sync(struct ccl_chain *chain);
+cclResult_t ccl_gpu_chain_query(struct ccl_chain *chain);
 void ccl_gpu_chain_forget(struct ccl_chain *chain, struct cclStream *stream);
+/* Destroy the events of dead chains that the last graph has let go. */
+void ccl_gpu_chain_reap(void);
+
+/* ---- gpu_graph.c ---- */
+
 cclResult_t ccl_gpu_graph_begin(struct cclStream *stream, bool thread_local_mode);
 cclResult_t ccl_gpu_graph_end(struct cclStream *stream, struct cclGraph **graph);
 cclResult_t ccl_gpu_graph_launch(struct cclGraph *graph, struct cclStream *stream);

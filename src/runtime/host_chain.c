@@ -49,6 +49,12 @@ cclResult_t ccl_host_chain_after(struct ccl_chain *chain, struct cclStream *stre
     return cclSuccess;
 }
 
+bool ccl_host_chain_last(const struct ccl_chain *chain, struct cclStream **stream)
+{
+    *stream = chain->last;
+    return chain->used;
+}
+
 void ccl_host_chain_forget(struct ccl_chain *chain, struct cclStream *stream)
 {
     if (chain->last == stream) {

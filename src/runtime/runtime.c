@@ -38,7 +38,7 @@ cclResult_t ccl_runtime_select(const char *backend, const struct ccl_runtime_ops
         return ccl_error_set(cclInvalidUsage, CCL_RT,
                              "CCL_BACKEND is %s, but this build of libccl has no such backend, only host and gpu", backend);
     }
-    const char *why = is_auto || is_gpu ? ccl_gpu_unusable() : NULL;
+    const char *why = is_auto || is_gpu ? ccl_gpu_unusable(is_gpu) : NULL;
     CCL_CHECK(!is_gpu || why == NULL, cclInvalidUsage, CCL_RT, "CCL_BACKEND is gpu, but %s", why);
     const struct ccl_runtime_ops *chosen = is_gpu || (is_auto && why == NULL) ? &ccl_runtime_gpu : &ccl_runtime_host;
     CCL_TRY(ccl_runtime_check(chosen));

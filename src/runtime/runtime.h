@@ -121,6 +121,10 @@ struct ccl_runtime_ops {
     void (*chain_destroy)(struct ccl_chain *chain);
     cclResult_t (*chain_before)(struct ccl_chain *chain, struct cclStream *stream);
     cclResult_t (*chain_after)(struct ccl_chain *chain, struct cclStream *stream);
+    /* Wait, or ask, for the end of what was enqueued between chain_before and chain_after and has been launched, whether its streams still exist
+     * or not. No capture is disturbed; what was only captured does not count. query: cclSuccess or cclInProgress. */
+    cclResult_t (*chain_sync)(struct ccl_chain *chain);
+    cclResult_t (*chain_query)(struct ccl_chain *chain);
     /* stream is about to be destroyed through the portable helper; its work is waited for there. */
     void (*chain_forget)(struct ccl_chain *chain, struct cclStream *stream);
 

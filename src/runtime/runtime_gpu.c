@@ -12,11 +12,11 @@
 #define INVALID_HANDLE 400
 #define HIP_COPY_DEFAULT 4
 
-const char *ccl_gpu_unusable(void)
+const char *ccl_gpu_unusable(bool thorough)
 {
     static char text[160]; /* the same for every caller */
     char arch[32] = "";
-    const char *why = ccl_gpu_api_try();
+    const char *why = ccl_gpu_api_try(thorough);
     if (why != NULL) {
         return why;
     }
@@ -225,6 +225,8 @@ const struct ccl_runtime_ops ccl_runtime_gpu = {
     .chain_destroy = ccl_gpu_chain_destroy,
     .chain_before = ccl_gpu_chain_before,
     .chain_after = ccl_gpu_chain_after,
+    .chain_sync = ccl_gpu_chain_sync,
+    .chain_query = ccl_gpu_chain_query,
     .chain_forget = ccl_gpu_chain_forget,
     .graph_begin = ccl_gpu_graph_begin,
     .graph_end = ccl_gpu_graph_end,

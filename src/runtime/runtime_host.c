@@ -138,6 +138,18 @@ static cclResult_t host_stream_query(struct cclStream *stream)
     return cclInProgress;
 }
 
+static cclResult_t host_chain_sync(struct ccl_chain *chain)
+{
+    struct cclStream *last;
+    return ccl_host_chain_last(chain, &last) ? host_stream_sync(last) : cclSuccess;
+}
+
+static cclResult_t host_chain_query(struct ccl_chain *chain)
+{
+    struct cclStream *last;
+    return ccl_host_chain_last(chain, &last) ? host_stream_query(last) : cclSuccess;
+}
+
 static cclResult_t host_capture_query(struct cclStream *stream, uint64_t *id)
 {
     (void)stream; /* the host backend has no graphs */
@@ -227,6 +239,8 @@ const struct ccl_runtime_ops ccl_runtime_host = {
     .chain_destroy = ccl_host_chain_destroy,
     .chain_before = ccl_host_chain_before,
     .chain_after = ccl_host_chain_after,
+    .chain_sync = host_chain_sync,
+    .chain_query = host_chain_query,
     .chain_forget = ccl_host_chain_forget,
     .graph_begin = host_graph_begin,
     .graph_end = host_graph_end,

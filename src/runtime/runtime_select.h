@@ -10,8 +10,9 @@
 /* The table that a value of CCL_BACKEND names; not initialised. cclInvalidUsage: a backend that this build does not
  * contain. cclInvalidArgument: no backend has this name. Both name the value. */
 cclResult_t ccl_runtime_select(const char *backend, const struct ccl_runtime_ops **ops);
-/* NULL: the gpu backend can run here, i.e. a device answers and this build has code for it. Else why not; constant. */
-const char *ccl_gpu_unusable(void);
+/* NULL: the gpu backend can run here, i.e. a device answers and this build has code for it. Else why not. thorough: look for
+ * GPU libraries even where the kernel shows no device. */
+const char *ccl_gpu_unusable(bool thorough);
 /* cclInternalError naming the first member that is not set. */
 cclResult_t ccl_runtime_check(const struct ccl_runtime_ops *ops);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Proves that every value of CCL_BACKEND selects the host backend or fails with the promised code and a text that names
- * it, that an incomplete table is refused, and that the members without a stream check their arguments. */
-/* CTEST: labels quick */
+ * it (gpu: where no device can be used), that an incomplete table is refused, and that the members without a stream check their arguments. */
+/* CTEST: labels quick; env CCL_BACKEND=host */
 #include <string.h>
 
 #include "runtime/runtime_select.h"
@@ -24,6 +24,7 @@ static void check_incomplete(void)
 {
     struct ccl_runtime_ops broken = ccl_runtime_host;
     TEST_EQ(ccl_runtime_check(&broken), cclSuccess);
+    TEST_EQ(ccl_runtime_check(&ccl_runtime_gpu), cclSuccess);
     broken.launch = NULL;
     TEST_EQ(ccl_runtime_check(&broken), cclInternalError);
     broken = ccl_runtime_host;
@@ -111,9 +112,13 @@ static void check_copy_fill(const struct ccl_runtime_ops *ops)
 int main(void)
 {
     const struct ccl_runtime_ops *ops = NULL, *again = NULL;
+    const char *no_gpu = ccl_gpu_unusable(true);
+    printf("gpu backend: %s\n", no_gpu != NULL ? no_gpu : "usable");
     check_backend("auto", cclSuccess);
+    TEST_EQ(ccl_runtime_select("auto", &ops), cclSuccess);
+    TEST_CHECK(ops == (no_gpu != NULL ? &ccl_runtime_host : &ccl_runtime_gpu));
     check_backend("host", cclSuccess);
-    check_backend("gpu", cclInvalidUsage);
+    check_backend("gpu", no_gpu != NULL ? cclInvalidUsage : cclSuccess);
     check_backend("emu:gfx942", cclInvalidUsage);
     check_backend("emu:", cclInvalidArgument);
     check_backend("hosts", cclInvalidArgument);
