@@ -19,6 +19,8 @@
 #define BENCH_AUTO (-1)      /* axis value "auto": the library chooses */
 #define BENCH_PEERS_ALL (-2) /* --peers-per-wait all: the world size */
 #define BENCH_MIN_ROUNDS 5
+#define BENCH_CHUNK ((size_t)1 << 20) /* bytes filled or checked at a time */
+#define BENCH_MAX_WORKERS 16
 
 enum bench_mode { BENCH_EAGER, BENCH_BATCH, BENCH_GRAPH };
 enum bench_buffer_kind { BENCH_HEAP, BENCH_REGISTERED, BENCH_PLAIN };
@@ -67,7 +69,7 @@ struct bench_options {
     double min_time_s, max_time_s;
     int format, baseline;
     bool in_place, progress, corrupt, help;
-    const char *operation, *out;
+    const char *operation, *out, *device;
 };
 
 /* Fill *options from the command line. False: a message naming option and value was printed (when speak is set). */
@@ -77,12 +79,19 @@ void bench_help(FILE *to);
 
 /* ---- session.c: the communicator under test ---- */
 
+struct bench_worker {
+    cclStream_t stream;
+    unsigned char *stage, *expect; /* BENCH_CHUNK bytes each */
+};
+
 struct bench_session {
     MPI_Comm mpi; /* the ranks that take part */
     int rank, ranks;
     cclComm_t comm; /* NULL after an abort */
     cclStream_t stream;
     uint64_t fills; /* times the buffers got new data */
+    int device, worker_count;
+    struct bench_worker workers[BENCH_MAX_WORKERS];
 };
 
 /* Collective: make communicator and stream; false when any rank failed (the reason was printed). */
@@ -99,6 +108,18 @@ void bench_quiet_barrier(MPI_Comm mpi);
 double bench_max(struct bench_session *s, double value);
 double bench_min(struct bench_session *s, double value);
 void bench_note(const struct bench_session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The backend's kernels are C functions: no graphs, and device memory is the machine's. */
+bool bench_on_host(void);
+
+/* ---- workers.c: threads for large buffers ---- */
+
+/* Bytes off.. of a buffer; wrong: count of wrong bytes, added to. */
+typedef cclResult_t (*bench_chunk_fn)(void *ctx, struct bench_worker *worker, size_t off, size_t length, long long *wrong);
+cclResult_t bench_workers_create(struct bench_session *s);
+void bench_workers_destroy(struct bench_session *s);
+/* Run body for every chunk of bytes, on this rank's threads. Returns the first error; *wrong (may be NULL) gets the sum. */
+cclResult_t bench_chunks(struct bench_session *s, size_t bytes, bench_chunk_fn body, void *ctx, long long *wrong);
 
 /* ---- sweep.c: axes to configurations ---- */
 
@@ -117,7 +138,7 @@ int bench_sweep(const struct bench_op *op, const struct bench_options *options);
 
 /* ---- pattern.c: random data that can be recomputed ---- */
 
-/* Bytes off.. of the stream named by seed and source. Every byte depends on all three. */
+/* Bytes off.. of the stream named by seed and source. Every byte depends on all three; none is 0. */
 void bench_pattern(unsigned char *dst, size_t length, uint64_t seed, int source, size_t off);
 uint64_t bench_mix(uint64_t value);
 
@@ -131,7 +152,7 @@ struct bench_buffers {
     void *send_handle, *recv_handle;
     size_t send_bytes, recv_bytes;        /* physical, with the gaps between rows */
     unsigned char *base_send, *base_recv; /* the baseline's, NULL without one */
-    unsigned char *stage, *expect;        /* chunks for filling and checking */
+    bool corrupt;                         /* flip one byte before each check */
 };
 
 /* Collective. On failure of any rank all are left without buffers, and the reason was printed. */
@@ -139,19 +160,20 @@ bool bench_buffers_create(struct bench_buffers *b, struct bench_session *s, cons
                           bool with_baseline);
 /* Collective while the communicator lives; after an abort it frees what is not the communicator's. */
 void bench_buffers_destroy(struct bench_buffers *b, struct bench_session *s);
-/* Fresh data under a new seed; the receive buffers get the complement of what they must become, so that a byte that is not
- * written always counts as wrong. Local. */
+/* Fresh data under a new seed; the receive buffers become 0, which no byte of data is, so that a byte that is not written always
+ * counts as wrong. Local. */
 cclResult_t bench_buffers_fill(struct bench_buffers *b, struct bench_session *s, uint64_t seed);
-/* Count wrong bytes of the receive buffer, gaps between rows included. corrupt flips one byte first. Local. */
-cclResult_t bench_buffers_check(struct bench_buffers *b, struct bench_session *s, bool corrupt, long long *wrong);
+/* Count wrong bytes of the receive buffer, gaps between rows included. Local. */
+cclResult_t bench_buffers_check(struct bench_buffers *b, struct bench_session *s, long long *wrong);
 long long bench_buffers_check_baseline(struct bench_buffers *b);
 /* Memory of all ranks together, bytes. */
 double bench_buffers_need(const struct bench_config *config, int ranks, bool with_baseline);
 
 /* ---- limit.c ---- */
 
-/* Collective: bytes read + written per second of a plain copy by all ranks at once with the working set of a collective of
- * part_bytes, in GB/s; 0 where that set fits the L2 caches, or memory is short. The last result is kept. */
+/* Collective: the yardstick in GB/s, bytes read + written per second. Host backend: a plain copy by all ranks at once with the working
+ * set of a collective of part_bytes; 0 where that set fits the L2 caches, or memory is short. The last result is kept. Else: the
+ * device's own copy of 256 MiB, by rank 0 while the others are idle, measured once. */
 double bench_limit_gbps(struct bench_session *s, size_t part_bytes);
 
 /* ---- measure.c ---- */
@@ -174,6 +196,19 @@ struct bench_result {
 /* Collective: measure one configuration on filled buffers. False when it failed; the reason was printed. */
 bool bench_measure(struct bench_session *s, const struct bench_options *options, struct bench_buffers *buffers,
                    const struct bench_side *ours, const struct bench_side *baseline, struct bench_result *result);
+
+/* Steps of it, collective. The first call of a configuration, on its own: a refusal is seen by all ranks before any goes on, and a
+ * refusal by all leaves the communicator usable. */
+bool bench_first_call(struct bench_session *s, const struct bench_side *side);
+/* Fresh data on all ranks; every received byte of all ranks, added to result->errors. */
+bool bench_fill(struct bench_session *s, const struct bench_options *options, struct bench_buffers *b);
+bool bench_check(struct bench_session *s, struct bench_buffers *b, struct bench_result *result);
+
+/* ---- measure_graph.c ---- */
+
+/* Collective: the same for calls captured into a graph, whose launches are timed. */
+bool bench_measure_graph(struct bench_session *s, const struct bench_options *options, struct bench_buffers *buffers,
+                         const struct bench_side *ours, struct bench_result *result);
 
 /* ---- stats.c ---- */
 

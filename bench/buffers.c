@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Buffers of one configuration: allocation by kind, filling, checking. Device memory is touched only through cclMemcpyAsync, a
- * chunk at a time, so the same code serves every backend and needs no second copy of the buffers. */
+ * Buffers of one configuration: allocation by kind, filling, checking. Device memory is touched only through cclMemcpyAsync
+ * and cclMemsetAsync, a chunk at a time, so the same code serves every backend and needs no second copy of the buffers. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
 
-#define CHUNK ((size_t)1 << 20)
 #define GAP_SOURCE (-1) /* pattern of the elements between two rows */
 #define IMPORT_WAIT_US 2e6
 
@@ -20,7 +19,7 @@ double bench_buffers_need(const struct bench_config *c, int ranks, bool with_bas
 {
     double part = (double)c->m * (double)pitch_bytes(c);
     double ours = part * (ranks + !c->in_place), theirs = (double)c->part_bytes * (ranks + 1);
-    return ranks * (ours + (with_baseline ? theirs : 0) + 2.0 * CHUNK);
+    return ranks * (ours + (with_baseline ? theirs : 0) + 2.0 * BENCH_CHUNK);
 }
 
 static cclResult_t allocate(struct bench_session *s, int kind, unsigned char **out, size_t bytes, void **handle)
@@ -45,14 +44,11 @@ static cclResult_t allocate_all(struct bench_buffers *b, struct bench_session *s
     } else if (rc == cclSuccess) {
         b->send = b->recv + (size_t)s->rank * b->send_bytes;
     }
-    b->stage = malloc(CHUNK);
-    b->expect = malloc(CHUNK);
     if (with_baseline) {
         b->base_send = aligned_alloc(4096, (c->part_bytes + 4095) / 4096 * 4096);
         b->base_recv = aligned_alloc(4096, ((size_t)s->ranks * c->part_bytes + 4095) / 4096 * 4096);
     }
-    bool short_of_memory = b->stage == NULL || b->expect == NULL ||
-                           (with_baseline && (b->base_send == NULL || b->base_recv == NULL));
+    bool short_of_memory = with_baseline && (b->base_send == NULL || b->base_recv == NULL);
     return rc == cclSuccess && short_of_memory ? cclSystemError : rc;
 }
 
@@ -105,8 +101,6 @@ void bench_buffers_destroy(struct bench_buffers *b, struct bench_session *s)
         cclDeviceFree(send);
         cclDeviceFree(b->recv);
     }
-    free(b->stage);
-    free(b->expect);
     free(b->base_send);
     free(b->base_recv);
     *b = (struct bench_buffers){.config = b->config, .session = s};
@@ -138,61 +132,58 @@ static void expected(const struct bench_buffers *b, unsigned char *dst, size_t o
     }
 }
 
-/* The same with every byte of data complemented; gaps are as they must stay. */
-static void poison(const struct bench_buffers *b, unsigned char *dst, size_t off, size_t length)
+static cclResult_t copy_chunk(const struct bench_worker *w, void *dst, const void *src, size_t bytes)
 {
+    cclResult_t rc = cclMemcpyAsync(dst, src, bytes, w->stream);
+    return rc == cclSuccess ? cclStreamSynchronize(w->stream) : rc;
+}
+
+/* The state before the call of a receive buffer with gaps: these as they must stay, 0 for data. */
+static cclResult_t poison_chunk(void *ctx, struct bench_worker *w, size_t off, size_t length, long long *wrong)
+{
+    const struct bench_buffers *b = ctx;
     const struct bench_config *c = b->config;
     size_t row_bytes = c->n * bench_dtype_bytes(c->dtype), pitch = pitch_bytes(c);
 
-    expected(b, dst, off, length);
-    if (row_bytes == pitch) { /* a loop that compilers vectorise: this is most of the time spent on large buffers */
-        for (size_t i = 0; i < length; i++) {
-            dst[i] = (unsigned char)~dst[i];
-        }
-        return;
-    }
+    (void)wrong;
+    expected(b, w->stage, off, length);
     for (size_t i = 0, column = off % pitch; i < length; i++) {
-        dst[i] = (unsigned char)(column < row_bytes ? ~dst[i] : dst[i]);
+        w->stage[i] = (unsigned char)(column < row_bytes ? 0 : w->stage[i]);
         column = column + 1 == pitch ? 0 : column + 1;
     }
+    return copy_chunk(w, b->recv + off, w->stage, length);
 }
 
-static cclResult_t copy_chunk(struct bench_session *s, void *dst, const void *src, size_t bytes)
+static cclResult_t send_chunk(void *ctx, struct bench_worker *w, size_t off, size_t length, long long *wrong)
 {
-    cclResult_t rc = cclMemcpyAsync(dst, src, bytes, s->stream);
-    return rc == cclSuccess ? cclStreamSynchronize(s->stream) : rc;
+    const struct bench_buffers *b = ctx;
+
+    (void)wrong;
+    expected(b, w->stage, (size_t)b->session->rank * b->send_bytes + off, length);
+    return copy_chunk(w, b->send + off, w->stage, length);
 }
 
 cclResult_t bench_buffers_fill(struct bench_buffers *b, struct bench_session *s, uint64_t seed)
 {
-    size_t own = (size_t)s->rank * b->send_bytes;
+    const struct bench_config *c = b->config;
+    cclResult_t rc;
 
     b->seed = seed;
-    for (size_t off = 0; off < b->recv_bytes; off += CHUNK) {
-        size_t length = b->recv_bytes - off < CHUNK ? b->recv_bytes - off : CHUNK;
-        poison(b, b->stage, off, length);
-        cclResult_t rc = copy_chunk(s, b->recv + off, b->stage, length);
-        if (rc != cclSuccess) {
-            return rc;
-        }
+    if (c->n == c->ld) { /* no gaps */
+        rc = cclMemsetAsync(b->recv, 0, b->recv_bytes, s->stream);
+        rc = rc == cclSuccess ? cclStreamSynchronize(s->stream) : rc;
+    } else {
+        rc = bench_chunks(s, b->recv_bytes, poison_chunk, b, NULL);
     }
-    for (size_t off = 0; off < b->send_bytes; off += CHUNK) {
-        size_t length = b->send_bytes - off < CHUNK ? b->send_bytes - off : CHUNK;
-        expected(b, b->stage, own + off, length);
-        cclResult_t rc = copy_chunk(s, b->send + off, b->stage, length);
-        if (rc != cclSuccess) {
-            return rc;
-        }
-    }
-    if (b->base_send != NULL) {
-        size_t part = b->config->part_bytes;
+    rc = rc == cclSuccess ? bench_chunks(s, b->send_bytes, send_chunk, b, NULL) : rc;
+    if (rc == cclSuccess && b->base_send != NULL) {
+        size_t part = c->part_bytes;
         for (int r = 0; r < s->ranks; r++) {
             bench_pattern(b->base_recv + (size_t)r * part, part, ~seed, r, 0);
         }
-        bench_pattern(b->config->in_place ? b->base_recv + (size_t)s->rank * part : b->base_send, part, seed, s->rank,
-                      0);
+        bench_pattern(c->in_place ? b->base_recv + (size_t)s->rank * part : b->base_send, part, seed, s->rank, 0);
     }
-    return cclSuccess;
+    return rc;
 }
 
 static long long count_wrong(const unsigned char *got, const unsigned char *want, size_t length)
@@ -206,36 +197,38 @@ static long long count_wrong(const unsigned char *got, const unsigned char *want
     return wrong;
 }
 
-cclResult_t bench_buffers_check(struct bench_buffers *b, struct bench_session *s, bool corrupt, long long *wrong)
+static cclResult_t check_chunk(void *ctx, struct bench_worker *w, size_t off, size_t length, long long *wrong)
 {
-    long long count = 0;
+    const struct bench_buffers *b = ctx;
+    cclResult_t rc = copy_chunk(w, w->stage, b->recv + off, length);
 
-    for (size_t off = 0; off < b->recv_bytes; off += CHUNK) {
-        size_t length = b->recv_bytes - off < CHUNK ? b->recv_bytes - off : CHUNK;
-        cclResult_t rc = copy_chunk(s, b->stage, b->recv + off, length);
-        if (rc != cclSuccess) {
-            return rc;
-        }
-        if (corrupt && off == 0) {
-            b->stage[length / 2] ^= 1;
-        }
-        expected(b, b->expect, off, length);
-        count += count_wrong(b->stage, b->expect, length);
+    if (rc != cclSuccess) {
+        return rc;
     }
-    *wrong = count;
+    if (b->corrupt && off == 0) {
+        w->stage[length / 2] ^= 1;
+    }
+    expected(b, w->expect, off, length);
+    *wrong += count_wrong(w->stage, w->expect, length);
     return cclSuccess;
+}
+
+cclResult_t bench_buffers_check(struct bench_buffers *b, struct bench_session *s, long long *wrong)
+{
+    return bench_chunks(s, b->recv_bytes, check_chunk, b, wrong);
 }
 
 long long bench_buffers_check_baseline(struct bench_buffers *b)
 {
     size_t part = b->config->part_bytes;
+    unsigned char *expect = b->session->workers[0].expect;
     long long wrong = 0;
 
     for (int r = 0; b->base_recv != NULL && r < b->session->ranks; r++) {
-        for (size_t off = 0; off < part; off += CHUNK) {
-            size_t length = part - off < CHUNK ? part - off : CHUNK;
-            bench_pattern(b->expect, length, b->seed, r, off);
-            wrong += count_wrong(b->base_recv + (size_t)r * part + off, b->expect, length);
+        for (size_t off = 0; off < part; off += BENCH_CHUNK) {
+            size_t length = part - off < BENCH_CHUNK ? part - off : BENCH_CHUNK;
+            bench_pattern(expect, length, b->seed, r, off);
+            wrong += count_wrong(b->base_recv + (size_t)r * part + off, expect, length);
         }
     }
     return wrong;

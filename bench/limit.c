@@ -3,7 +3,7 @@
  * The yardstick: how fast do these ranks copy plain memory, all at once? Where each rank has a core, a copy's time is the slowest rank's
  * and a round's the median of its copies, as for the operations themselves. Where ranks share cores such times would count a core
  * several times; there it is the time from the first start to the last end of a round on the node's common clock. The best of a few
- * rounds is taken, because a limit is what the machine can do. */
+ * rounds is taken, because a limit is what the machine can do. A device has one rate, whoever copies. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +20,9 @@
 #define ROUND_US 20000.0
 #define BUDGET_US 600000.0
 #define DEFAULT_L2 (1 << 20)
+#define DEVICE_BYTES ((size_t)256 << 20)
+#define DEVICE_WARMUP 3
+#define DEVICE_COPIES 20
 
 static void copy_cached(unsigned char *dst, const unsigned char *src, size_t bytes)
 {
@@ -92,8 +95,35 @@ static double best_rate(struct bench_session *s, unsigned char *dst, const unsig
     return best;
 }
 
+/* Device to device, by rank 0 alone: the ranks of a one-device world share this rate. */
+static double device_rate(struct bench_session *s)
+{
+    cclEvent_t start = NULL, end = NULL;
+    void *src = NULL, *dst = NULL;
+    float ms = 0;
+    bool good = s->rank == 0 && cclEventCreate(&start) == cclSuccess && cclEventCreate(&end) == cclSuccess &&
+                cclDeviceMalloc(&src, DEVICE_BYTES) == cclSuccess && cclDeviceMalloc(&dst, DEVICE_BYTES) == cclSuccess;
+
+    for (int i = -DEVICE_WARMUP; good && i < DEVICE_COPIES; i++) {
+        good = (i != 0 || cclEventRecord(start, s->stream) == cclSuccess) &&
+               cclMemcpyAsync(dst, src, DEVICE_BYTES, s->stream) == cclSuccess;
+    }
+    good = good && cclEventRecord(end, s->stream) == cclSuccess && cclStreamSynchronize(s->stream) == cclSuccess &&
+           cclEventElapsed(&ms, start, end) == cclSuccess && ms > 0;
+    if (start != NULL) {
+        cclEventDestroy(start);
+    }
+    if (end != NULL) {
+        cclEventDestroy(end);
+    }
+    cclDeviceFree(src);
+    cclDeviceFree(dst);
+    return bench_max(s, good ? 2.0 * (double)DEVICE_BYTES * DEVICE_COPIES / ms * 1e-6 : 0);
+}
+
 double bench_limit_gbps(struct bench_session *s, size_t part_bytes)
 {
+    static double of_device;
     static struct {
         size_t part_bytes;
         int ranks;
@@ -103,6 +133,10 @@ double bench_limit_gbps(struct bench_session *s, size_t part_bytes)
     size_t bytes = (part_bytes * (size_t)(s->ranks + 1) / 2 + 63) / 64 * 64;
     long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE), cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
+    if (!bench_on_host()) {
+        of_device = of_device > 0 ? of_device : device_rate(s);
+        return of_device;
+    }
     if (last.part_bytes == part_bytes && last.ranks == s->ranks) {
         return last.gbps;
     }

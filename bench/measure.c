@@ -61,9 +61,7 @@ static bool run_block(struct bench_session *s, const struct trial *t, int calls,
     return bench_agree(s, rc, side->name);
 }
 
-/* The first call of a configuration, on its own: a refusal is seen by all ranks before any goes on, and a refusal by all leaves the
- * communicator usable. */
-static bool first_call(struct bench_session *s, const struct bench_side *side)
+bool bench_first_call(struct bench_session *s, const struct bench_side *side)
 {
     cclResult_t rc = side->issue(side->ctx);
     if (!bench_agree(s, rc, side->name)) {
@@ -202,13 +200,12 @@ static bool run_enqueue_loops(struct bench_session *s, const struct bench_option
     return true;
 }
 
-static bool check(struct bench_session *s, const struct bench_options *options, struct bench_buffers *b,
-                  struct bench_result *result)
+bool bench_check(struct bench_session *s, struct bench_buffers *b, struct bench_result *result)
 {
     long long wrong = 0, total = 0;
     MPI_Request request;
 
-    if (!bench_agree(s, bench_buffers_check(b, s, options->corrupt, &wrong), "check")) {
+    if (!bench_agree(s, bench_buffers_check(b, s, &wrong), "check")) {
         return false;
     }
     MPI_Iallreduce(&wrong, &total, 1, MPI_LONG_LONG, MPI_SUM, s->mpi, &request);
@@ -221,7 +218,7 @@ static bool check(struct bench_session *s, const struct bench_options *options, 
     return true;
 }
 
-static bool fill(struct bench_session *s, const struct bench_options *options, struct bench_buffers *b)
+bool bench_fill(struct bench_session *s, const struct bench_options *options, struct bench_buffers *b)
 {
     /* Equal on all ranks of the session, and different for every fill of the run. */
     uint64_t number = ++s->fills + ((uint64_t)s->ranks << 40);
@@ -236,7 +233,7 @@ static bool run_rounds(struct bench_session *s, const struct bench_options *opti
 
     for (int r = 0; r < rounds; r++) {
         bool last = r == rounds - 1;
-        if ((small || last) && !fill(s, options, b)) {
+        if ((small || last) && !bench_fill(s, options, b)) {
             return false;
         }
         if (!run_round(s, ours) || (ours->calls == 1 && !run_enqueue_loops(s, options, ours)) ||
@@ -244,7 +241,7 @@ static bool run_rounds(struct bench_session *s, const struct bench_options *opti
             return false;
         }
         /* Large buffers are checked when their data is about to change. */
-        if ((small || last || r == rounds - 2) && !check(s, options, b, result)) {
+        if ((small || last || r == rounds - 2) && !bench_check(s, b, result)) {
             return false;
         }
     }
@@ -257,7 +254,7 @@ bool bench_measure(struct bench_session *s, const struct bench_options *options,
     struct trial mine = {0}, theirs = {0};
 
     *result = (struct bench_result){.errors = -1};
-    bool good = fill(s, options, buffers) && first_call(s, ours) &&
+    bool good = bench_fill(s, options, buffers) && bench_first_call(s, ours) &&
                 trial_create(s, options, buffers, ours, true, &mine) &&
                 (baseline == NULL || trial_create(s, options, buffers, baseline, false, &theirs)) &&
                 run_rounds(s, options, buffers, &mine, &theirs, result);

@@ -49,6 +49,9 @@ static bool measure_init(struct bench_session *s, const struct bench_options *op
         double us = 0;
         good = init_once(s, &us) == cclSuccess;
         double longest = bench_max(s, us), shortest = bench_min(s, us);
+        if (good && !warm) {
+            bench_note(s, "init of %d ranks: the first takes %.1f ms, with what the process keeps", s->ranks, longest * 1e-3);
+        }
         if (good && warm) {
             slowest[count] = longest;
             skew[count++] = longest - shortest;

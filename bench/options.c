@@ -38,7 +38,7 @@ static const struct option options_table[] = {
      "peers served between two waits: 1, 2, 4, all, or auto (default auto)"},
     {"--buffers", "LIST", NAMES, FIELD(buffers), bench_kinds, 0, 0, "kind of send and receive buffers (default heap)"},
     {"--mode", "LIST", NAMES, FIELD(mode), bench_modes, 0, 0,
-     "eager: synchronise after each call; batch: after 100 calls (default eager)"},
+     "eager: synchronise after each call; batch: after 100 calls; graph: replays of a graph of up to 100 calls (default eager)"},
     {"--variant", "LIST", NAMES, FIELD(variant), bench_variants, 0, 0, "how data moves (default auto)"},
     {"--in-place", NULL, FLAG, FIELD(in_place), NULL, 0, 0,
      "the send buffer is this rank's part of the receive buffer"},
@@ -60,6 +60,7 @@ static const struct option options_table[] = {
     {"--format", "NAME", NAME, FIELD(format), bench_formats, 0, 0,
      "table, csv or json (default table, or by the ending of --out)"},
     {"--out", "FILE", TEXT, FIELD(out), NULL, 0, 0, "write the rows there; the table still goes to stdout"},
+    {"--device", "NAME", TEXT, FIELD(device), NULL, 0, 0, "what the rows call the machine (default: its CPU)"},
     {"--progress", NULL, FLAG, FIELD(progress), NULL, 0, 0, "progress on stderr even when that is no terminal"},
     {"--corrupt", NULL, FLAG, FIELD(corrupt), NULL, 0, 0,
      "flip one received byte before each check, to see the check fail"},
@@ -300,7 +301,8 @@ static const char help_text[] =
     "  host_us      mean duration of the enqueue call alone in a loop of calls (median over loops, slowest rank)\n"
     "  limit_gbps   bytes read + written per second of a plain copy by all ranks at once, same run, same working set\n"
     "               (n * S * (n + 1) in all); the better of memcpy and non-temporal stores; null where it fits the L2 "
-    "caches\n"
+    "caches.\n"
+    "               On a GPU: its own copy of 256 MiB, by one rank while the others are idle\n"
     "  fraction     (n * S + n * n * S) / time / limit: one read and n writes of each rank's part\n"
     "  ratio        baseline_us / time_us: above 1 libccl is faster\n"
     "  errors       wrong bytes of all ranks; more than 0 makes the exit status 1\n"

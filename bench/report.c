@@ -120,7 +120,7 @@ static void add_result(const struct bench_row *row, struct field *fields, int *n
     add_real(fields, n, "skew_us", r->skew_us, timed);
     add_real(fields, n, "algbw_gbps", gbps(row->ranks * bytes, r->time_us), moved);
     add_real(fields, n, "busbw_gbps", gbps(row->bus_factor * bytes, r->time_us), moved);
-    add_real(fields, n, "host_us", r->host_us, moved);
+    add_real(fields, n, "host_us", r->host_us, moved && r->host_us > 0);
     add_real(fields, n, "limit_gbps", r->limit_gbps, r->limit_gbps > 0);
     add_real(fields, n, "fraction", fraction_of(row), moved && r->limit_gbps > 0);
     add_text(fields, n, "baseline", row->baseline);
@@ -216,7 +216,7 @@ static void write_table(FILE *to, const struct bench_row *row, bool head)
     table_real(to, 9, 2, r->skew_us, timed);
     table_real(to, 8, 3, gbps(row->ranks * bytes, r->time_us), moved);
     table_real(to, 8, 3, gbps(row->bus_factor * bytes, r->time_us), moved);
-    table_real(to, 7, 3, r->host_us, moved);
+    table_real(to, 7, 3, r->host_us, moved && r->host_us > 0);
     table_real(to, 7, 2, r->limit_gbps, r->limit_gbps > 0);
     table_real(to, 5, 2, fraction_of(row), moved && r->limit_gbps > 0);
     table_real(to, 10, 2, r->baseline_us, compared);
@@ -225,7 +225,7 @@ static void write_table(FILE *to, const struct bench_row *row, bool head)
     fputc('\n', to);
 }
 
-static void find_device(void)
+static void find_device(const char *given)
 {
     char line[256], *at;
     struct utsname machine;
@@ -242,7 +242,11 @@ static void find_device(void)
             break;
         }
     }
-    snprintf(report.device, sizeof(report.device), "%.120s, %ld CPUs", name, sysconf(_SC_NPROCESSORS_ONLN));
+    if (given != NULL) {
+        snprintf(report.device, sizeof(report.device), "%s", given);
+    } else {
+        snprintf(report.device, sizeof(report.device), "%.120s, %ld CPUs", name, sysconf(_SC_NPROCESSORS_ONLN));
+    }
     if (file != NULL) {
         fclose(file);
     }
@@ -251,7 +255,7 @@ static void find_device(void)
 bool bench_report_open(const struct bench_options *options, int world)
 {
     int version = 0;
-    find_device();
+    find_device(options->device);
     cclGetVersion(&version);
     report.format = options->format;
     if (options->out != NULL) {

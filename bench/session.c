@@ -82,6 +82,11 @@ bool bench_agree(struct bench_session *s, cclResult_t rc, const char *what)
     return false;
 }
 
+bool bench_on_host(void)
+{
+    return strcmp(cclBackendName(), "host") == 0;
+}
+
 bool bench_session_open(struct bench_session *s)
 {
     cclUniqueId id;
@@ -97,7 +102,7 @@ bool bench_session_open(struct bench_session *s)
         bench_session_close(s);
         return false;
     }
-    if (!bench_agree(s, cclStreamCreate(&s->stream), "stream")) {
+    if (!bench_agree(s, cclStreamCreate(&s->stream), "stream") || !bench_agree(s, bench_workers_create(s), "threads")) {
         bench_session_close(s);
         return false;
     }
@@ -106,6 +111,7 @@ bool bench_session_open(struct bench_session *s)
 
 void bench_session_close(struct bench_session *s)
 {
+    bench_workers_destroy(s);
     if (s->stream != NULL) {
         cclStreamDestroy(s->stream);
         s->stream = NULL;
@@ -124,6 +130,7 @@ bool bench_session_check(struct bench_session *s)
     }
     cclCommAbort(s->comm);
     s->comm = NULL;
+    bench_workers_destroy(s);
     if (s->stream != NULL) {
         cclStreamDestroy(s->stream);
         s->stream = NULL;

@@ -118,11 +118,11 @@ static const char *reason_to_skip(struct bench_session *s, const struct bench_co
     static char text[160];
     double have = bench_min(s, available_bytes()), need = bench_buffers_need(c, s->ranks, with_baseline);
 
-    if (c->mode == BENCH_GRAPH) {
+    if (c->mode == BENCH_GRAPH && bench_on_host()) {
         snprintf(text, sizeof(text), "mode graph: backend %s has no graphs", cclBackendName());
         return text;
     }
-    if (need > 0.9 * have) {
+    if (bench_on_host() && need > 0.9 * have) { /* a device that has too little refuses the buffers itself */
         snprintf(text, sizeof(text), "it needs %.1f GB, %.1f GB are available", need * 1e-9, have * 1e-9);
         return text;
     }
@@ -148,7 +148,7 @@ static void run_config(struct sweep *w, struct bench_session *s, const struct be
                             .result.errors = -1,
                             .bus_factor = w->op->bus_factor(s->ranks),
                             .traffic_bytes = w->op->traffic_bytes(s->ranks, (double)c->part_bytes)};
-    bool with_baseline = w->options->baseline == BENCH_BASELINE_MPI;
+    bool graph = c->mode == BENCH_GRAPH, with_baseline = w->options->baseline == BENCH_BASELINE_MPI && !graph;
 
     if (with_baseline && c->part_bytes > INT_MAX) {
         bench_note(s, "baseline mpi: %zu bytes are more than MPI's int counts, left out", c->part_bytes);
@@ -159,7 +159,9 @@ static void run_config(struct sweep *w, struct bench_session *s, const struct be
     fill_call(&call);
     bool good = bench_buffers_create(&buffers, s, c, with_baseline);
     if (good) {
-        good = bench_measure(s, w->options, &buffers, &ours, with_baseline ? &theirs : NULL, &row.result);
+        buffers.corrupt = w->options->corrupt;
+        good = graph ? bench_measure_graph(s, w->options, &buffers, &ours, &row.result)
+                     : bench_measure(s, w->options, &buffers, &ours, with_baseline ? &theirs : NULL, &row.result);
         if (!good || cclGetEffectiveConfig(s->comm, &row.effective) != cclSuccess) {
             row.effective = (cclCallConfig_t)CCL_CALL_CONFIG_INITIALIZER;
         }

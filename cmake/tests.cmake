@@ -13,10 +13,11 @@
 # Entries are named unit.NAME[.ENTRY], fuzz.NAME[.ENTRY], mpi.NAME[.ENTRY].nRANKS, where NAME is the file's without test_ or fuzz_.
 
 set(CCL_DEFAULT_RANKS 1 2 3 4 5 7 8)
+set(CCL_TEST_BACKEND host CACHE STRING "Backend the tests under mpirun run on: host or gpu (tests/gpu.sh)")
 
 # Open MPI: allow root and more ranks than cores, use nothing but shared memory and the loopback device, keep quiet about both.
 set(CCL_TEST_ENVIRONMENT
-    CCL_BACKEND=host
+    CCL_BACKEND=${CCL_TEST_BACKEND}
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none
     OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_pml=ob1
@@ -126,7 +127,7 @@ endfunction()
 function(ccl_add_tests_of_source kind name target source)
   set(labels ${kind})
   if(kind STREQUAL "mpi")
-    set(labels mpi host)
+    set(labels mpi ${CCL_TEST_BACKEND})
   endif()
   ccl_read_test_lines(${source} entries)
   foreach(entry ${entries})

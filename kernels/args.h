@@ -15,6 +15,7 @@
 #define CCL_MAX_BLOCKS 128      /* upper limit of the agreed number of blocks */
 #define CCL_WINDOWS 1024        /* window ids of one owner that can be stored into directly: 1..CCL_WINDOWS-1 */
 #define CCL_LL_SRC_BYTES 262144 /* LL scratch of one source and parity */
+#define CCL_USER_BARRIERS 16     /* CCL_BARRIERS of include/ccl/device_types.h */
 #define CCL_STEP_DIRECT 0x80000000u /* channel: stored directly, nothing to drain; DONE follows */
 #define CCL_STEP_DONE 0xFFFFFFFEu /* channel: all data delivered, directly */
 #define CCL_STEP_LEFT 0xFFFFFFFFu /* channel: the sender gave up, nothing more will come */
@@ -33,6 +34,7 @@ struct ccl_k_desc {
     uint32_t pad;
     uint64_t rows, count; /* 1-D: rows 1, count elements per rank */
     uint64_t ld;          /* of the receive buffer, elements */
+    uint64_t ld_send;     /* of the send buffer, elements; where it must agree (variant copy), else 0 */
 };
 
 /* One record of a failure, written by one rank into its slot of every rank's host page; one block of its kernels, or its host. 128 bytes. */
@@ -43,7 +45,8 @@ struct ccl_k_err {
     uint32_t reason;        /* enum ccl_reason */
     uint32_t pad0;
     struct ccl_k_desc mine; /* the writer's call; the other side's is in the other rank's record */
-    uint32_t pad[14];
+    uint64_t where;         /* the writer's advert words 6, 7 */
+    uint32_t pad[10];
 };
 
 enum ccl_reason {
@@ -53,7 +56,9 @@ enum ccl_reason {
     CCL_REASON_LEFT,      /* peer gave up inside the operation */
     CCL_REASON_ABORT,     /* cclCommAbort */
     CCL_REASON_TIMEOUT,   /* CCL_TIMEOUT passed while waiting for peer */
-    CCL_REASON_NO_WINDOW, /* variant direct, receive buffer of rank lies in no window */
+    CCL_REASON_NO_WINDOW, /* variant direct, receive buffer of rank lies in no window; variant copy: send buffer in no heap chunk */
+    CCL_REASON_PLACE,     /* variant copy: the send buffer of peer does not lie where mine does */
+    CCL_REASON_REFUSED,   /* rank's host could not enqueue its call, and knows why */
     CCL_NUM_REASONS
 };
 
@@ -85,14 +90,38 @@ struct ccl_k_priv {
     uint32_t stop;
     uint32_t outs;
     uint32_t err_claimed; /* compare-and-swap: one block writes the error record */
-    uint32_t pad[11];
+    uint32_t trace_ops;   /* operations that the trace keeps, a power of two; traced kernels only, as is the next */
+    uint64_t trace;       /* struct ccl_k_trace_op[trace_ops], then struct ccl_k_trace_event[trace_ops][lay.blocks] */
+    uint32_t pad[8];
+    uint64_t user[2][CCL_USER_BARRIERS]; /* barriers of users' own kernels: epochs, arrivals */
+};
+
+/* One thread of a block notes these, in this order, once an operation each. */
+enum ccl_trace_point {
+    CCL_TRACE_START, /* the block has its operation number */
+    CCL_TRACE_MET,   /* it has heard from the peers it waits for before its first store (LL: its packets are out) */
+    CCL_TRACE_SENT,  /* its data are out */
+    CCL_TRACE_END,   /* everything it waits for is in */
+    CCL_TRACE_POINTS
+};
+
+/* Trace records. Operation n takes place n modulo trace_ops; a record is of the operation it names. */
+struct ccl_k_trace_op {
+    uint32_t op;       /* number of the operation; 0: none yet */
+    uint32_t windowed; /* peers could store into the receive buffer */
+    uint32_t word1, variant, blocks, tile_m, tile_n, pad; /* of struct ccl_k_desc */
+    uint64_t rows, count;
+};
+struct ccl_k_trace_event {
+    uint64_t at_ns[CCL_TRACE_POINTS]; /* on the device's clock */
+    uint32_t op[CCL_TRACE_POINTS];    /* operation that noted this point last */
 };
 
 /* Tables of one communicator in device memory; constant after init except win. Followed by nothing; arrays are separate. */
 struct ccl_k_comm {
     uint64_t ctl;  /* address of uint64_t[n]: control + scratch allocation of each rank, as mapped here */
     uint64_t page; /* address of uint64_t[n]: host page of each rank, as mapped here */
-    uint64_t win;  /* address of uint64_t[n][CCL_WINDOWS]: base of window id of an owner, 0 = not mapped; release-stored */
+    uint64_t win;  /* address of uint64_t[n + 1][CCL_WINDOWS]: base of window id of an owner, 0 = not mapped; release-stored. Row n: bytes of heap chunk id, [n][0]: highest id of a chunk so far + 1 */
 };
 
 /* Bytes from the start of a rank's control allocation. Computed by ccl_layout_compute(), equal on all ranks. */
@@ -102,6 +131,7 @@ struct ccl_k_layout {
     uint64_t credit; /* the same */
     uint64_t ll;     /* [2][n][CCL_LL_SRC_BYTES] */
     uint64_t ring;   /* pair rings: [n][blocks][slots][slot_bytes]; shared ring: [blocks][slots][slot_bytes] */
+    uint64_t user;   /* words of users' own kernels, flag_stride bytes apart: [CCL_SIGNALS], then [CCL_BARRIERS][n]; include/ccl/device_types.h */
     uint64_t bytes;  /* of the whole allocation */
     uint32_t flag_stride, blocks, slots, slot_bytes;
     uint32_t shared_ring; /* 1: all ranks share a device: a chunk is written once, to the sender's own ring */
@@ -135,7 +165,7 @@ struct ccl_k_coll_args {
     uint64_t piece_rows, piece_bytes;     /* piece_rows * piece_bytes <= slot_bytes */
     uint64_t pieces_down, pieces_across;  /* over the whole part */
     uint64_t part_bytes;                  /* rows * row_bytes: sent to and expected from each peer */
-    uint64_t where;                       /* advert words 6, 7: window id:16 high, byte offset:48; 0 = stage it */
+    uint64_t where;                       /* advert words 6, 7: window id:16 high, byte offset:48; 0 = stage it. Copy: of the input */
     uint64_t priv;                        /* struct ccl_k_priv */
     uint64_t comm;                        /* struct ccl_k_comm */
     uint64_t page;                        /* own host page */

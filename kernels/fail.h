@@ -29,6 +29,8 @@ CCL_DEVICE_SLOW void ccl_fill_record(CCL_ARGS a, struct ccl_k_err *e, uint32_t n
     e->mine.rows = a->desc.rows;
     e->mine.count = a->desc.count;
     e->mine.ld = a->desc.ld;
+    e->mine.ld_send = a->desc.ld_send;
+    e->where = a->where;
 }
 
 /* Step 1: record and abort word in every host page, own first. Only one block of a rank writes the record. */
@@ -49,6 +51,7 @@ CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t pe
     switch (bad) {
     case CCL_BAD_MISMATCH: code = 5, reason = CCL_REASON_MISMATCH; break;
     case CCL_BAD_NO_WINDOW: code = 5, reason = CCL_REASON_NO_WINDOW; break;
+    case CCL_BAD_PLACE: code = 5, reason = CCL_REASON_PLACE; break;
     case CCL_BAD_DEAD: code = 6, reason = CCL_REASON_DEAD; break;
     default: code = 6, reason = CCL_REASON_LEFT; break;
     }

@@ -6,6 +6,8 @@
 #include "ll.hip"
 #include "push.hip"
 
+#include "copy.hip"
+
 _Thread_local const struct ccl_host_block *ccl_block __attribute__((tls_model("initial-exec")));
 
 uint32_t ccl_host_failed;

@@ -6,6 +6,7 @@
 #include "fail.h"
 #include "move.h"
 #include "protocol.h"
+#include "trace.h"
 
 #include CCL_LL_BODY
 

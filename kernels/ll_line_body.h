@@ -43,6 +43,7 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
     if (__builtin_expect((uint32_t)entry & CCL_OP_STOPPED, 0)) {
         return; /* a replay after an error: no packet leaves, peers have seen abort */
     }
+    CCL_TRACE_NOTE(a, n, CCL_TRACE_START);
     /* Block 0 sends everything, so that a block waits only for what a block of lower or equal index has sent; all share the receiving. */
     for (uint32_t d = 1; d < n_ranks && ccl_bid() == 0; d++) {
         uint64_t line = ccl_ll_addr(a, ccl_peer_ctl(a, ccl_rotate(a, d)), n, a->rank);
@@ -65,6 +66,8 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
         }
         ccl_scrub(a, n, 1, 0, 0);
     }
+    CCL_TRACE_NOTE(a, n, CCL_TRACE_MET);
+    CCL_TRACE_NOTE(a, n, CCL_TRACE_SENT);
     for (uint32_t d = 1 + ccl_bid(); d < n_ranks; d += ccl_grid()) {
         uint32_t src = ccl_rotate(a, d), bad = CCL_BAD_NONE;
         uint64_t line = ccl_ll_addr(a, me, n, src), dst = a->dst + src * a->dst_part;
@@ -82,4 +85,5 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
             }
         }
     }
+    CCL_TRACE_NOTE(a, n, CCL_TRACE_END);
 }

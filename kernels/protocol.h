@@ -20,7 +20,7 @@
 #define CCL_VALUE(word) ((uint32_t)(word))
 
 /* Why a wait ended early; 0 = it did not. */
-enum ccl_bad { CCL_BAD_NONE, CCL_BAD_STOP, CCL_BAD_DEAD, CCL_BAD_LEFT, CCL_BAD_MISMATCH, CCL_BAD_NO_WINDOW };
+enum ccl_bad { CCL_BAD_NONE, CCL_BAD_STOP, CCL_BAD_DEAD, CCL_BAD_LEFT, CCL_BAD_MISMATCH, CCL_BAD_NO_WINDOW, CCL_BAD_PLACE };
 
 CCL_DEVICE uint64_t ccl_peer_ctl(CCL_ARGS a, uint32_t rank)
 {

@@ -7,6 +7,7 @@
 #include "fail.h"
 #include "move.h"
 #include "protocol.h"
+#include "trace.h"
 
 #include CCL_PUSH_DIRECT_BODY
 #include "push_body.h"

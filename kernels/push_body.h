@@ -80,6 +80,9 @@ CCL_DEVICE uint32_t push_begin(CCL_ARGS a, struct push_shared *sh, struct push_j
         }
         return 0;
     }
+    if (t == 0) {
+        CCL_TRACE_NOTE(a, n, CCL_TRACE_START);
+    }
     if (t < CCL_WARP) {
         if ((uint32_t)entry == 0) {
             ccl_advert_send(a, n, words, t, CCL_WARP);
@@ -143,6 +146,9 @@ CCL_DEVICE uint32_t push_meet(CCL_ARGS a, struct push_shared *sh, struct push_jo
             ccl_fail(a, n, job->block, sh->bad, sh->peer, job->ch, push_exposed(a, job), 0);
         }
         return 0;
+    }
+    if (t == 0) {
+        CCL_TRACE_NOTE(a, n, CCL_TRACE_MET);
     }
     return 1;
 }
@@ -301,6 +307,9 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_shared *sh, str
         push_post(a, job, base, CCL_STEP_DIRECT, PUSH_TO_DIRECT); /* nothing is published yet, so no release is needed */
     }
     const uint32_t pushed = words_out; /* all of it, directly */
+    if (ccl_tid() == 0 && (pushed || job->chunks == 0)) {
+        CCL_TRACE_NOTE(a, job->n, CCL_TRACE_SENT);
+    }
     for (uint64_t c = 0; c < job->chunks && sh->bad == 0; c++) {
         if (!pushed && !push_chunk(a, sh, job, base, c)) {
             break;
@@ -308,6 +317,9 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_shared *sh, str
         if (!pushed && c + 1 == job->chunks) {
             push_post(a, job, base, CCL_STEP_DONE, PUSH_TO_DIRECT);
             words_out = 1;
+            if (ccl_tid() == 0) {
+                CCL_TRACE_NOTE(a, job->n, CCL_TRACE_SENT);
+            }
         }
         enum push_drained drained = push_drain(a, sh, job, c);
         if (drained == PUSH_FAILED || (drained == PUSH_ALL_DIRECT && pushed)) {
@@ -335,6 +347,9 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_shared *sh, str
             ccl_fail(a, job->n, job->block, sh->bad, sh->peer, job->ch, push_exposed(a, job), words_out);
         }
         return;
+    }
+    if (ccl_tid() == 0) {
+        CCL_TRACE_NOTE(a, job->n, CCL_TRACE_END);
     }
     push_leave(a, job);
 }
@@ -383,8 +398,9 @@ CCL_DEVICE void push_barrier(CCL_ARGS a, struct push_shared *sh)
 {
     const struct ccl_channels none = {0, 0, 0, 0}, everyone = {0, a->n, 0, 0};
     struct push_job job = {0, 0, none, 0, 1, 0};
-    if (push_begin(a, sh, &job, 0, 2, 0)) {
-        push_meet(a, sh, &job, 0, 2, everyone);
+    if (push_begin(a, sh, &job, 0, 2, 0) && push_meet(a, sh, &job, 0, 2, everyone) && ccl_tid() == 0) {
+        CCL_TRACE_NOTE(a, job.n, CCL_TRACE_SENT);
+        CCL_TRACE_NOTE(a, job.n, CCL_TRACE_END);
     }
 }
 

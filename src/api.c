@@ -56,6 +56,7 @@ static cclResult_t read_config(const cclConfig_t *user, cclConfig_t *out)
     CCL_TRY(check_range(out->timeout_ms, 1, 86400000, "timeout_ms"));
     CCL_TRY(check_range(out->max_blocks, 1, CCL_MAX_BLOCKS, "max_blocks"));
     CCL_TRY(check_range(out->variant, cclVariantAuto, cclVariantCopy, "variant"));
+    CCL_TRY(check_range(out->trace, 0, 1, "trace"));
     return check_range(out->heap_chunk_mb, 1, 1048576, "heap_chunk_mb");
 }
 
@@ -203,8 +204,16 @@ cclResult_t cclCommDestroy(cclComm_t comm)
     cclResult_t rc = ccl_comm_wait_idle(comm);
     bool failed = __atomic_load_n(&comm->page->abort, __ATOMIC_ACQUIRE) != 0;
     ccl_comm_await_report(comm);
+    cclResult_t trace_rc = ccl_comm_trace_finish(comm);
     ccl_comm_destroy(comm, failed && !comm->props.is_host);
-    return rc;
+    return rc != cclSuccess ? rc : trace_rc;
+}
+
+cclResult_t cclTraceExport(cclComm_t comm, const char *path)
+{
+    CCL_TRY(ccl_api_check_comm(comm, "cclTraceExport"));
+    CCL_TRY(ccl_api_check_ptr(path, "cclTraceExport", "path"));
+    return ccl_comm_trace_export(comm, path);
 }
 
 cclResult_t cclCommAbort(cclComm_t comm)
@@ -248,6 +257,28 @@ cclResult_t cclCommDevice(const cclComm_t comm, int *device)
 {
     CCL_TRY(ccl_api_check_comm(comm, "cclCommDevice"));
     return comm_int("cclCommDevice", "device", comm->device, device);
+}
+
+cclResult_t cclDeviceComm(cclComm_t comm, cclDeviceComm_t *dev)
+{
+    CCL_TRY(ccl_api_check_open(comm, "cclDeviceComm"));
+    CCL_TRY(ccl_api_check_ptr(dev, "cclDeviceComm", "dev"));
+    const struct ccl_k_layout *lay = &comm->args.lay;
+    uint64_t arrays = (uint64_t)comm->tables + sizeof(struct ccl_k_comm);
+    cclDeviceComm_t d = {.size = sizeof(d), .rank = (uint32_t)comm->rank, .n = (uint32_t)comm->n, .window_pitch = CCL_WINDOWS};
+    d.windows = ccl_heap_table(comm->heap);
+    d.ctl = arrays;
+    d.pages = arrays + d.n * sizeof(uint64_t);
+    d.page = comm->args.page;
+    d.priv = (uint64_t)comm->priv + offsetof(struct ccl_k_priv, user);
+    d.signals = lay->user;
+    d.barriers = lay->user + (uint64_t)CCL_SIGNALS * lay->flag_stride;
+    d.word_stride = lay->flag_stride;
+    d.dead = offsetof(struct ccl_k_page, dead);
+    d.state = offsetof(struct ccl_k_page, state);
+    comm->has_device_comm = true;
+    *dev = d;
+    return cclSuccess;
 }
 
 cclResult_t cclGroupStart(void)

@@ -32,16 +32,22 @@ struct heap_job {
 static cclResult_t run_alloc(void *arg, struct cclStream *stream)
 {
     struct heap_job *j = arg;
+    cclComm_t comm = j->comm;
+    int before;
     (void)stream;
-    return ccl_heap_alloc(j->comm->heap, j->bytes, j->out);
+    CCL_TRY(ccl_device_enter(comm->rt, comm->props.is_host, comm->device, &before));
+    return ccl_device_leave(comm->rt, before, ccl_heap_alloc(comm->heap, j->bytes, j->out));
 }
 
 static cclResult_t run_free(void *arg, struct cclStream *stream)
 {
     struct heap_job *j = arg;
+    cclComm_t comm = j->comm;
+    int before;
     (void)stream;
-    CCL_TRY(ccl_comm_wait_idle(j->comm));
-    return ccl_heap_free(j->comm->heap, j->ptr);
+    CCL_TRY(ccl_comm_wait_idle(comm));
+    CCL_TRY(ccl_device_enter(comm->rt, comm->props.is_host, comm->device, &before));
+    return ccl_device_leave(comm->rt, before, ccl_heap_free(comm->heap, j->ptr));
 }
 
 static cclResult_t mem_alloc(cclComm_t comm, void **ptr, size_t bytes)
@@ -76,13 +82,20 @@ cclResult_t cclCommRegister(cclComm_t comm, void *buff, size_t bytes, void **han
     CCL_TRY(ccl_api_check_ptr(buff, "cclCommRegister", "buff"));
     CCL_TRY(ccl_api_check_ptr(handle, "cclCommRegister", "handle"));
     CCL_CHECK(bytes > 0, cclInvalidArgument, CCL_HEAP, "cclCommRegister: bytes is 0");
-    return ccl_heap_register(comm->heap, buff, bytes, handle);
+    int before;
+    CCL_TRY(ccl_device_enter(comm->rt, comm->props.is_host, comm->device, &before));
+    return ccl_device_leave(comm->rt, before, ccl_heap_register(comm->heap, buff, bytes, handle));
 }
 
 cclResult_t cclCommDeregister(cclComm_t comm, void *handle)
 {
     CCL_TRY(ccl_api_check_comm(comm, "cclCommDeregister"));
-    return handle == NULL ? cclSuccess : ccl_heap_deregister(comm->heap, handle);
+    if (handle == NULL) {
+        return cclSuccess;
+    }
+    int before;
+    CCL_TRY(ccl_device_enter(comm->rt, comm->props.is_host, comm->device, &before));
+    return ccl_device_leave(comm->rt, before, ccl_heap_deregister(comm->heap, handle));
 }
 
 cclResult_t cclPointerInfo(cclComm_t comm, const void *ptr, cclPointerInfo_t *info)

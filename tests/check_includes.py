@@ -12,6 +12,7 @@ from pathlib import Path
 
 MAX_LINES = 800
 PUBLIC = ["include/ccl/ccl.h"]
+DEVICE = ["include/ccl/device.h"]
 UTIL = PUBLIC + ["src/util/*"]
 KERNEL_ARGS = ["kernels/args.h", "kernels/kernel_list.h"]
 
@@ -19,8 +20,9 @@ KERNEL_ARGS = ["kernels/args.h", "kernels/kernel_list.h"]
 # always include headers of its own folder, unless ALONE is in the list.
 ALONE = "alone"
 RULES = [
-    ("include/ccl/ccl.h", [ALONE], []),
-    ("include/ccl/device.h", [ALONE], []),
+    ("include/ccl/ccl.h", [ALONE, "include/ccl/device_types.h"], []),
+    ("include/ccl/device_types.h", [ALONE], []),
+    ("include/ccl/device*.h", [ALONE, "include/ccl/device*.h"], []),
     ("include/compat/*", PUBLIC, []),
     ("src/api.[ch]", UTIL + ["src/api.h", "src/comm/*"], []),
     ("src/api_ops.c", UTIL + ["src/api.h", "src/comm/*", "src/coll/*", "src/fused/*", "src/heap/*", "src/trace/*"], []),
@@ -37,7 +39,7 @@ RULES = [
     ("src/runtime/*gpu*", UTIL + ["kernels/kernel_list.h"], ["gpu"]),
     ("src/runtime/*", UTIL + ["kernels/kernel_list.h"], []),
     ("src/bootstrap/*", UTIL, ["socket"]),
-    ("src/trace/*", UTIL, []),
+    ("src/trace/*", UTIL + ["kernels/args.h"], []), # the layout of the records
     ("src/util/*", UTIL, []),
     ("src/compat/*", UTIL + ["include/compat/*"], []),
     ("kernels/*", ["include/ccl/device.h"], []),
@@ -46,10 +48,10 @@ RULES = [
     ("tests/unit/*", ["include/*", "src/*", "kernels/*", "tests/test.h"], ["socket"]),
     ("tests/fuzz/*", ["include/*", "src/*", "kernels/*", "tests/test.h"], ["socket"]),
     ("tests/emu/*", UTIL + ["src/runtime/runtime.h", "src/runtime/code_objects.h", "kernels/*", "tests/test.h"], []),
-    ("tests/mpi/*", PUBLIC + ["tests/test.h"], ["mpi", "socket"]),
+    ("tests/mpi/*", PUBLIC + DEVICE + ["tests/test.h"], ["mpi", "socket"]),
     ("tests/*", PUBLIC + ["tests/test.h"], ["mpi"]),
     ("bench/*", PUBLIC, ["mpi"]),
-    ("docs/examples/*", PUBLIC, ["mpi"]),
+    ("docs/examples/*", PUBLIC + DEVICE, ["mpi", "gpu"]),
 ]
 FOREIGN = {
     "gpu": r"(hip|hsa|rocm|cuda)[/_.]|cuda\w*\.h|cu\w+_api\.h",

@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "device_types.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -115,7 +117,7 @@ typedef struct {
             CCL_UNSET, CCL_UNSET, CCL_UNSET                                                                            \
     }
 
-/* Configuration of a communicator, agreed at init: rank 0's values hold for all (timeout_ms is each rank's own). */
+/* Configuration of a communicator, agreed at init: rank 0's values hold for all (timeout_ms and trace are each rank's own). */
 typedef struct {
     size_t size;
     unsigned magic, version;
@@ -123,10 +125,11 @@ typedef struct {
     int max_blocks;    /* upper limit of comm_sms, 1..128 */
     int variant;       /* default variant of every call of this communicator, cclVariant_t */
     int heap_chunk_mb; /* smallest heap chunk, MiB, 1..1048576 */
+    int trace;         /* 1: record a trace for cclTraceExport, 0: none; default: 1 when CCL_TRACE is set, or the split communicator's */
 } cclConfig_t;
 
 #define CCL_CONFIG_INITIALIZER \
-    { sizeof(cclConfig_t), CCL_STRUCT_MAGIC, CCL_VERSION, CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET }
+    { sizeof(cclConfig_t), CCL_STRUCT_MAGIC, CCL_VERSION, CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET }
 
 typedef enum { cclMemPlain = 0, cclMemHeap = 1, cclMemRegistered = 2 } cclMemKind_t;
 
@@ -184,6 +187,10 @@ CCL_API cclResult_t cclCommGetAsyncError(cclComm_t comm, cclResult_t *async_erro
 CCL_API cclResult_t cclCommCount(const cclComm_t comm, int *count);
 CCL_API cclResult_t cclCommUserRank(const cclComm_t comm, int *rank);
 CCL_API cclResult_t cclCommDevice(const cclComm_t comm, int *device);
+/* What kernels of the caller's own need to reach the peers (ccl/device.h, docs/device.md). *dev is plain data, valid until comm is destroyed, also
+ * for heap memory allocated later. Local. End your kernels that use it before cclCommDestroy; cclCommAbort ends their waits and keeps what these
+ * read, but heap memory is gone. cclInvalidUsage: comm is finalized. */
+CCL_API cclResult_t cclDeviceComm(cclComm_t comm, cclDeviceComm_t *dev);
 
 /* ---- groups ---- */
 
@@ -233,6 +240,15 @@ CCL_API cclResult_t cclAllGather2D(const void *send, size_t ld_send, void *recv,
 /* What the last all-gather enqueued on comm really used; no field that applies is CCL_UNSET. config: caller's,
  * initialised (its size field is honoured). cclInvalidUsage: nothing was enqueued yet. */
 CCL_API cclResult_t cclGetEffectiveConfig(cclComm_t comm, cclCallConfig_t *config);
+
+/* ---- tracing ---- */
+
+/* Write what this rank recorded, the last CCL_TRACE_OPS operations, as a Chrome trace (JSON, microseconds; chrome://tracing, Perfetto): a
+ * process a rank, a track a block, on it each operation with its waits. path: %r is the rank, %p the process id, %w 16 digits that name the
+ * communicator, %% a percent sign; an existing file is replaced. Local. Waits for the operations enqueued on comm; graphs that replay
+ * operations of comm must have ended. The trace goes on. Not while a stream of this thread is being captured. cclInvalidUsage: comm records
+ * no trace. cclSystemError: the file cannot be written, with its name and the reason. */
+CCL_API cclResult_t cclTraceExport(cclComm_t comm, const char *path);
 
 /* ---- portable helpers: the same program runs on every backend ---- */
 

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * Memory accesses for kernels that talk to other ranks: one mapping for AMD (HIP), NVIDIA (CUDA) and the CPU. Addresses are plain
- * 64-bit numbers, so that one source serves all address spaces; every accessor names its order and its scope:
+ * Kernels that talk to other ranks: HIP on AMD (HIP's headers are not needed), CUDA on NVIDIA, and C or C++ on the CPU, one source for all. Include this
+ * file in a kernel; docs/device.md is the guide. What is meant for users' own kernels:
+ *   device_comm.h     translation to peers' memory, copies
+ *   device_sync.h     signals, waits, barriers over all ranks
+ *   device_atomic.h   loads, stores and atomics
+ *   CCL_DEVICE        in front of a function that runs on the device
+ * Every function that orders memory names its scope:
  *   system   other devices and the host see it      agent   only this device does
- * The forms per architecture are argued in docs/kernels.md, section 2. */
+ * The accessors in this file, on plain 64-bit addresses, are those of libccl's own kernels; docs/kernels.md, section 2, argues for the forms
+ * per architecture. */
 #ifndef CCL_DEVICE_H
 #define CCL_DEVICE_H
 
 #include <stdint.h>
 
-#if defined(__AMDGCN__)
+#if defined(__AMDGCN__) || (defined(__HIP__) && defined(__clang__)) /* also while HIP compiles the host's half of a file */
 #define CCL_ON_AMD 1
 #define CCL_DEVICE static __attribute__((device)) inline __attribute__((always_inline))
 /* A call would need a stack (scratch memory), so error paths are inlined too. */
@@ -288,13 +294,19 @@ CCL_DEVICE void ccl_fence_acquire_system(void) { __atomic_thread_fence(__ATOMIC_
 CCL_DEVICE void ccl_fence_sc_system(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 #endif
 
+#if defined(CLOCK_MONOTONIC) /* not in strict C */
 CCL_DEVICE uint64_t ccl_clock_ns(void)
 {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
+#endif
 
 #endif
+
+#include "device_atomic.h"
+#include "device_comm.h"
+#include "device_sync.h"
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "util/config.h"
 #include "util/log.h"
 
 static bool plan_fits(const struct ccl_plan *p, const struct ccl_coll_call *call)
@@ -47,24 +48,31 @@ static cclResult_t set_window(cclComm_t comm, const void *recv)
     return cclSuccess;
 }
 
-static cclResult_t launch(cclComm_t comm, struct cclStream *stream)
+cclResult_t ccl_coll_launch(cclComm_t comm, enum ccl_kernel kernel, struct cclStream *stream)
 {
-    const struct ccl_launch l = {.kernel = comm->plan.kernel,
+    const struct ccl_launch l = {.kernel = kernel,
                                  .device = comm->device,
+                                 .traced = comm->trace != NULL,
                                  .grid = comm->plan.grid,
                                  .threads = comm->plan.threads,
                                  .host_threads = (uint32_t)comm->agreed.host_blocks,
                                  .args = &comm->args,
                                  .args_bytes = comm->args_bytes};
+    return comm->rt->launch(stream, &l);
+}
+
+/* bases: of variant copy, else NULL. */
+static cclResult_t enqueue(cclComm_t comm, const uint64_t *bases, struct cclStream *stream)
+{
     if (CCL_UNLIKELY(!comm->used_stream || comm->last_stream != stream)) {
         CCL_TRY(ccl_comm_use_stream(comm, stream, ccl_group_running()));
     }
     CCL_TRY(comm->rt->chain_before(comm->chain, stream));
-    CCL_TRY(comm->rt->launch(stream, &l));
+    CCL_TRY(bases != NULL ? ccl_coll_copy(comm, bases, stream) : ccl_coll_launch(comm, comm->plan.kernel, stream));
     return comm->rt->chain_after(comm->chain, stream);
 }
 
-cclResult_t ccl_coll_all_gather(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream)
+static cclResult_t all_gather(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream)
 {
     struct ccl_k_coll_args *a = &comm->args;
     if (CCL_UNLIKELY(__atomic_load_n(&comm->page->abort, __ATOMIC_RELAXED) != 0)) {
@@ -77,15 +85,23 @@ cclResult_t ccl_coll_all_gather(cclComm_t comm, const struct ccl_coll_call *call
     }
     a->src = (uint64_t)call->send;
     a->dst = (uint64_t)call->recv;
-    CCL_TRY(set_window(comm, call->recv));
+    if (CCL_UNLIKELY(ccl_env_get()->check != 0)) {
+        CCL_TRY(ccl_coll_check_buffers(comm, call));
+    }
+    const uint64_t *bases = NULL;
+    if (comm->plan.kernel == CCL_KERNEL_copy_open) {
+        CCL_TRY(ccl_coll_copy_find(comm, call, &bases));
+    } else {
+        CCL_TRY(set_window(comm, call->recv));
+    }
     comm->has_effective = true;
     if (comm->plan.effective.variant == cclVariantDirect || comm->plan.effective.variant == cclVariantStaged) {
         comm->plan.effective.variant = a->where != 0 && !(a->flags & CCL_F_FORCE_STAGED) ? cclVariantDirect : cclVariantStaged;
     }
-    return launch(comm, stream);
+    return enqueue(comm, bases, stream);
 }
 
-cclResult_t ccl_coll_barrier(cclComm_t comm, struct cclStream *stream)
+static cclResult_t barrier(cclComm_t comm, struct cclStream *stream)
 {
     const struct ccl_coll_call call = {.op = CCL_OP_BARRIER, .type = cclInt8, .rows = 1};
     if (CCL_UNLIKELY(__atomic_load_n(&comm->page->abort, __ATOMIC_RELAXED) != 0)) {
@@ -97,5 +113,19 @@ cclResult_t ccl_coll_barrier(cclComm_t comm, struct cclStream *stream)
         comm->plan = plan;
     }
     comm->args.where = 0;
-    return launch(comm, stream);
+    return enqueue(comm, NULL, stream);
+}
+
+cclResult_t ccl_coll_all_gather(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream)
+{
+    int before;
+    CCL_TRY(ccl_device_enter(comm->rt, comm->props.is_host, comm->device, &before));
+    return ccl_device_leave(comm->rt, before, all_gather(comm, call, stream));
+}
+
+cclResult_t ccl_coll_barrier(cclComm_t comm, struct cclStream *stream)
+{
+    int before;
+    CCL_TRY(ccl_device_enter(comm->rt, comm->props.is_host, comm->device, &before));
+    return ccl_device_leave(comm->rt, before, barrier(comm, stream));
 }

@@ -16,7 +16,7 @@ struct ccl_coll_call {
     cclCallConfig_t config;
 };
 
-/* Enqueue on stream. */
+/* Enqueue on stream; NULL is the default stream of the communicator's device. */
 cclResult_t ccl_coll_all_gather(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream);
 cclResult_t ccl_coll_barrier(cclComm_t comm, struct cclStream *stream);
 
@@ -24,5 +24,17 @@ cclResult_t ccl_coll_barrier(cclComm_t comm, struct cclStream *stream);
 cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, struct ccl_plan *plan,
                           struct ccl_k_coll_args *args);
 size_t ccl_type_size(cclDataType_t type);
+/* One kernel of the current plan, with the current arguments. */
+cclResult_t ccl_coll_launch(cclComm_t comm, enum ccl_kernel kernel, struct cclStream *stream);
+
+/* coll/copy.c. Find where the peers' inputs lie, before anything is enqueued: *bases by rank, borrowed until the next call on the heap. cclInvalidUsage, on
+ * all ranks: the input lies in no heap chunk (named). */
+cclResult_t ccl_coll_copy_find(cclComm_t comm, const struct ccl_coll_call *call, const uint64_t **bases);
+/* Enqueue all of it. */
+cclResult_t ccl_coll_copy(cclComm_t comm, const uint64_t *bases, struct cclStream *stream);
+
+/* coll/check.c, for CCL_CHECK: the memory of a call is what it must be. On a GPU: memory of the communicator's device, allocated and not freed, long enough.
+ * Everywhere: send and receive buffer are apart, or in place. An error is raised on all ranks; cclInvalidArgument names buffer, bytes, rank and device. */
+cclResult_t ccl_coll_check_buffers(cclComm_t comm, const struct ccl_coll_call *call);
 
 #endif

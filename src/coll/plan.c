@@ -4,6 +4,7 @@
  * pointers or on the pitch of the own input, so all ranks decide alike; the signature in the advert proves it. */
 #include "coll/coll.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "util/log.h"
@@ -12,6 +13,7 @@
 #define GRID_BYTES (256u << 10)      /* per block and rank, before another block is worth its start */
 #define GPU_THREADS 512
 #define GPU_HELPER_THREADS 32
+#define COPY_THREADS 32
 #define HOST_STREAM_BYTES (3u << 20) /* input and output together: above, the host backend stores around the caches */
 
 size_t ccl_type_size(cclDataType_t type)
@@ -46,9 +48,11 @@ static cclResult_t check_config(cclComm_t comm, const cclCallConfig_t *c)
               CCL_COLL, "config: comm_sms is %d, not 0 to %d", c->comm_sms, comm->agreed.blocks);
     CCL_CHECK(c->variant == CCL_UNSET || (c->variant >= cclVariantAuto && c->variant <= cclVariantCopy), cclInvalidArgument,
               CCL_COLL, "config: variant %d is unknown", c->variant);
-    CCL_CHECK(c->comm_sms != 0 && c->variant != cclVariantCopy, cclInvalidUsage, CCL_COLL,
-              "config: %s asks for the copy engine, which backend %s does not have",
-              c->comm_sms == 0 ? "comm_sms 0" : "variant copy", comm->rt->name);
+    CCL_CHECK(c->comm_sms != 0 || c->variant == CCL_UNSET || c->variant == cclVariantAuto || c->variant == cclVariantCopy,
+              cclInvalidArgument, CCL_COLL, "config: comm_sms 0 asks for the copy engine, but variant is %s",
+              ccl_variant_names[c->variant]);
+    CCL_CHECK(c->variant != cclVariantCopy || c->comm_sms == CCL_UNSET || c->comm_sms == 0, cclInvalidArgument, CCL_COLL,
+              "config: variant copy uses no blocks, but comm_sms is %d", c->comm_sms);
     CCL_CHECK(c->tile_m == CCL_UNSET || c->tile_m > 0, cclInvalidArgument, CCL_COLL, "config: tile_m is %d, not positive",
               c->tile_m);
     CCL_CHECK(c->tile_n == CCL_UNSET || c->tile_n > 0, cclInvalidArgument, CCL_COLL, "config: tile_n is %d, not positive",
@@ -67,16 +71,15 @@ static cclResult_t check_config(cclComm_t comm, const cclCallConfig_t *c)
 static cclResult_t choose_variant(cclComm_t comm, const struct shape *s, cclCallConfig_t *c, uint32_t *flags)
 {
     uint64_t ll_cap = comm->props.is_host ? CCL_LL_SRC_BYTES - 64 : CCL_LL_SRC_BYTES / 2;
-    if (c->variant == CCL_UNSET) {
+    if (c->comm_sms == 0) {
+        c->variant = cclVariantCopy;
+    } else if (c->variant == CCL_UNSET) {
         c->variant = comm->agreed.variant;
     }
     if (c->variant == cclVariantAuto) {
         c->variant = (int64_t)s->part_bytes <= comm->agreed.ll_max && s->part_bytes <= ll_cap ? cclVariantLL : cclVariantStaged;
         return cclSuccess;
     }
-    CCL_CHECK(c->variant != cclVariantCopy, cclInvalidUsage, CCL_COLL,
-              "variant copy (CCL_VARIANT or the communicator's config) asks for the copy engine, which backend %s does not have",
-              comm->rt->name);
     CCL_CHECK(c->variant != cclVariantLL || s->part_bytes <= ll_cap, cclInvalidArgument, CCL_COLL,
               "variant ll: %llu bytes per rank, at most %llu fit its scratch", (unsigned long long)s->part_bytes,
               (unsigned long long)ll_cap);
@@ -106,6 +109,28 @@ static void cut(cclComm_t comm, const struct shape *s, cclCallConfig_t *c, struc
     a->piece_rows = a->piece_rows < s->rows ? a->piece_rows : s->rows;
     a->pieces_across = (s->row_bytes + a->piece_bytes - 1) / a->piece_bytes;
     a->pieces_down = (s->rows + a->piece_rows - 1) / a->piece_rows;
+}
+
+/* A kernel of one block before the copies and one behind them; nothing is cut. */
+static cclResult_t choose_copy(cclComm_t comm, const struct shape *s, cclCallConfig_t *c, struct ccl_k_coll_args *a,
+                               struct ccl_plan *plan)
+{
+    int threads = comm->props.is_host ? 1 : COPY_THREADS;
+    CCL_CHECK(c->threads == CCL_UNSET || c->threads == threads, cclInvalidArgument, CCL_COLL,
+              "config: threads is %d, but the kernels of variant copy have %d", c->threads, threads);
+    CCL_CHECK(c->tile_m == CCL_UNSET && c->tile_n == CCL_UNSET, cclInvalidArgument, CCL_COLL,
+              "config: %s is %d, but the copy engine has no tiles", c->tile_m != CCL_UNSET ? "tile_m" : "tile_n",
+              c->tile_m != CCL_UNSET ? c->tile_m : c->tile_n);
+    uint64_t cols = s->row_bytes / s->esize;
+    c->tile_m = (int)(s->rows < INT_MAX ? s->rows : INT_MAX);
+    c->tile_n = (int)(cols < INT_MAX ? cols : INT_MAX);
+    c->threads = threads;
+    c->comm_sms = 0;
+    a->piece_rows = s->rows;
+    a->piece_bytes = s->row_bytes;
+    a->pieces_down = a->pieces_across = 1;
+    plan->grid = 1;
+    return cclSuccess;
 }
 
 static cclResult_t choose_grid(cclComm_t comm, const struct shape *s, cclCallConfig_t *c, struct ccl_k_coll_args *a,
@@ -146,7 +171,7 @@ static uint32_t signature(const struct ccl_k_coll_args *a, const struct ccl_plan
 {
     const uint64_t words[] = {a->desc.word1,   a->rows,      a->row_bytes,     ld_recv,       plan->kernel,
                               plan->grid,      a->piece_rows, a->piece_bytes,
-                              a->flags & (CCL_F_FORCE_STAGED | CCL_F_FORCE_DIRECT)};
+                              a->flags & (CCL_F_FORCE_STAGED | CCL_F_FORCE_DIRECT), a->desc.ld_send};
     uint64_t h = 0xcbf29ce484222325u; /* FNV-1a, 64 bits, folded */
     for (size_t i = 0; i < CCL_ARRAY_LEN(words); i++) {
         for (int b = 0; b < 64; b += 8) {
@@ -161,6 +186,9 @@ static enum ccl_kernel choose_kernel(int n, int variant, uint32_t op)
 {
     if (op == CCL_OP_BARRIER) {
         return CCL_KERNEL_barrier;
+    }
+    if (variant == cclVariantCopy) {
+        return CCL_KERNEL_copy_open;
     }
     if (variant == cclVariantPartitioned) {
         return CCL_KERNEL_push_part;
@@ -201,8 +229,12 @@ cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, stru
         plan->grid = 1;
     } else {
         CCL_TRY(choose_variant(comm, &s, &c, &a.flags));
-        cut(comm, &s, &c, &a);
-        CCL_TRY(choose_grid(comm, &s, &c, &a, plan));
+        if (c.variant == cclVariantCopy) {
+            CCL_TRY(choose_copy(comm, &s, &c, &a, plan));
+        } else {
+            cut(comm, &s, &c, &a);
+            CCL_TRY(choose_grid(comm, &s, &c, &a, plan));
+        }
     }
     a.rows = s.rows;
     a.row_bytes = s.row_bytes;
@@ -223,12 +255,13 @@ cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, stru
     bool by_pair = c.variant == cclVariantStaged && !(a.flags & CCL_F_FORCE_STAGED); /* auto: direct or staged */
     a.desc = (struct ccl_k_desc){.word1 = CCL_WORD1(call->op, call->type, 0, 0),
                                  .variant = by_pair ? cclVariantAuto : (uint32_t)c.variant,
-                                 .blocks = plan->grid,
+                                 .blocks = c.variant == cclVariantCopy ? 0 : plan->grid,
                                  .tile_m = (uint32_t)c.tile_m,
                                  .tile_n = (uint32_t)c.tile_n,
                                  .rows = call->rows,
                                  .count = call->count,
-                                 .ld = call->ld_recv};
+                                 .ld = call->ld_recv,
+                                 .ld_send = c.variant == cclVariantCopy ? call->ld_send : 0};
     a.sig = signature(&a, plan, call->ld_recv);
     plan->valid = true;
     plan->has_config = call->has_config;
@@ -240,7 +273,8 @@ cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, stru
     plan->ld_send = call->ld_send;
     plan->ld_recv = call->ld_recv;
     plan->recv_bytes = call->rows == 0 ? 0 : (((size_t)comm->n * call->rows - 1) * call->ld_recv + call->count) * s.esize;
-    plan->wants_window = call->op != CCL_OP_BARRIER && c.variant != cclVariantLL && !(a.flags & CCL_F_FORCE_STAGED);
+    plan->wants_window = call->op != CCL_OP_BARRIER && c.variant != cclVariantLL && c.variant != cclVariantCopy &&
+                         !(a.flags & CCL_F_FORCE_STAGED);
     plan->needs_window = (a.flags & CCL_F_FORCE_DIRECT) != 0;
     plan->effective = c;
     *args = a;

@@ -23,6 +23,7 @@ static cclComm_t comm_new(int n, int rank)
         comm->magic = CCL_COMM_MAGIC;
         comm->n = n;
         comm->rank = rank;
+        comm->device = -1;
     }
     return comm;
 }
@@ -44,7 +45,7 @@ fail:
     return rc;
 }
 
-cclResult_t ccl_comm_split(cclComm_t parent, int color, int key, const cclConfig_t *config, cclComm_t *out)
+static cclResult_t split(cclComm_t parent, int color, int key, const cclConfig_t *config, cclComm_t *out)
 {
     cclResult_t rc;
     struct ccl_bootstrap *boot = NULL;
@@ -80,6 +81,13 @@ err_free_ranks:
     return rc;
 }
 
+cclResult_t ccl_comm_split(cclComm_t parent, int color, int key, const cclConfig_t *config, cclComm_t *out)
+{
+    int before;
+    CCL_TRY(ccl_device_enter(parent->rt, parent->props.is_host, parent->device, &before));
+    return ccl_device_leave(parent->rt, before, split(parent, color, key, config, out));
+}
+
 cclResult_t ccl_comm_wait_idle(cclComm_t comm)
 {
     /* Not the last stream: it may be in a capture, be gone, or not be the one a graph was launched on. */
@@ -92,7 +100,14 @@ void ccl_comm_destroy(cclComm_t comm, bool unclean)
         return;
     }
     ccl_comm_list_remove(comm);
+    int before = -1; /* half-built: no device yet; without its device it is released all the same */
+    if (comm->rt != NULL && comm->device >= 0) {
+        (void)ccl_device_enter(comm->rt, comm->props.is_host, comm->device, &before);
+    }
     ccl_comm_release(comm, unclean);
+    if (comm->rt != NULL) {
+        (void)ccl_device_leave(comm->rt, before, cclSuccess);
+    }
     ccl_bootstrap_destroy(comm->boot);
     comm->magic = 0;
     free(comm);

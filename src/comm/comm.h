@@ -35,6 +35,12 @@ struct ccl_agreed {
     uint64_t timeout_ns; /* own */
 };
 
+/* The device's clock, as kernels read it, against CLOCK_MONOTONIC. */
+struct ccl_comm_clock {
+    int64_t offset_ns; /* CLOCK_MONOTONIC = device time + offset */
+    uint64_t error_ns; /* largest error of the offset */
+};
+
 /* A planned operation, reusable while the shape and config repeat. */
 struct ccl_plan {
     bool valid;
@@ -60,6 +66,7 @@ struct cclComm {
     struct ccl_bootstrap *boot;
     struct ccl_monitor_port *port;
     struct ccl_heap *heap;
+    struct ccl_comm_trace *trace; /* NULL: off, and the untraced kernels are launched */
 
     struct ccl_k_page *page; /* own host page, as mapped by the host */
     void **peer_page;        /* by rank, as mapped by the host; own entry is page */
@@ -70,6 +77,8 @@ struct cclComm {
     uint64_t *peer_ctl;      /* by rank, kernel-side address; own entry is ctl */
     void *priv;              /* struct ccl_k_priv, device memory */
     void *tables;            /* struct ccl_k_comm and its arrays, device memory */
+    bool has_device_comm;    /* cclDeviceComm was called: kernels we know nothing of may look at control memory and pages */
+    bool keep_words;         /* aborted while such kernels may wait: these memories are never given back */
 
     /* enqueue: the calling thread's only */
     struct ccl_k_coll_args args; /* template of the next launch */
@@ -121,8 +130,25 @@ cclResult_t ccl_comm_share_ctl(cclComm_t comm);
 void ccl_comm_keep(cclComm_t comm, struct ccl_mem_list *memory);
 /* Free what was kept and is no longer mapped by peers. Called when communicators are made and destroyed. */
 void ccl_comm_free_kept(void);
+/* comm/comm_trace.c. Nothing happens in any of these when comm->trace is NULL, except where said. */
+/* Decide whether comm is traced. config may be NULL. cclInvalidArgument: CCL_TRACE is no pattern, or one file for several ranks. */
+cclResult_t ccl_comm_trace_create(cclComm_t comm, const cclConfig_t *config, bool parent_traces);
+/* Memory for the records, after the layout is known; fills the fields of priv. */
+cclResult_t ccl_comm_trace_alloc(cclComm_t comm, struct ccl_k_priv *priv);
+/* Runs kernels of a world of its own; any communicator. */
+cclResult_t ccl_comm_trace_measure(cclComm_t comm, struct ccl_comm_clock *clock);
+/* comm->trace not NULL. */
+void ccl_comm_trace_set_clock(cclComm_t comm, const struct ccl_comm_clock *clock);
+/* Wait for the enqueued operations and write the file. cclInvalidUsage: comm->trace is NULL. */
+cclResult_t ccl_comm_trace_export(cclComm_t comm, const char *pattern);
+/* Before the release: the file of CCL_TRACE, if any. */
+cclResult_t ccl_comm_trace_finish(cclComm_t comm);
+void ccl_comm_trace_destroy(cclComm_t comm);
 
 /* comm/comm_error.c */
+/* Constant text, for any number. */
+const char *ccl_comm_op_name(uint32_t op);
+const char *ccl_comm_type_name(uint32_t type);
 /* cclSuccess, or the code of the first failure; its text becomes the thread's last error. */
 cclResult_t ccl_comm_async_error(cclComm_t comm);
 /* Tell all ranks that this rank gives up, and why. */

@@ -19,12 +19,12 @@ static const char *const op_names[CCL_NUM_OPS] = {"nothing", "barrier", "all_gat
 static const char *const type_names[cclNumTypes] = {"int8",    "uint8",   "int32",    "uint32",      "int64",      "uint64", "float16",
                                                     "float32", "float64", "bfloat16", "float8_e4m3", "float8_e5m2"};
 
-static const char *op_name(uint32_t op)
+const char *ccl_comm_op_name(uint32_t op)
 {
     return op < CCL_NUM_OPS ? op_names[op] : "unknown operation";
 }
 
-static const char *type_name(uint32_t type)
+const char *ccl_comm_type_name(uint32_t type)
 {
     return type < cclNumTypes ? type_names[type] : "unknown type";
 }
@@ -41,14 +41,17 @@ static void describe_call(const struct ccl_k_desc *d, char *text, size_t bytes)
     uint32_t op = d->word1 & 63, type = d->word1 >> 6 & 31;
     const char *variant = d->variant < CCL_NUM_VARIANTS ? ccl_variant_names[d->variant] : "?";
     if (op == CCL_OP_BARRIER || op == CCL_OP_NONE) {
-        snprintf(text, bytes, "%s", op_name(op));
+        snprintf(text, bytes, "%s", ccl_comm_op_name(op));
+    } else if (d->variant == cclVariantCopy) {
+        snprintf(text, bytes, "%s %llu x %llu ld %llu, send ld %llu, %s (copy)", ccl_comm_op_name(op), (unsigned long long)d->rows,
+                 (unsigned long long)d->count, (unsigned long long)d->ld, (unsigned long long)d->ld_send, ccl_comm_type_name(type));
     } else if (op == CCL_OP_ALL_GATHER) {
-        snprintf(text, bytes, "%s count %llu %s (%s, %u blocks)", op_name(op), (unsigned long long)d->count,
-                 type_name(type), variant, d->blocks);
+        snprintf(text, bytes, "%s count %llu %s (%s, %u blocks)", ccl_comm_op_name(op), (unsigned long long)d->count,
+                 ccl_comm_type_name(type), variant, d->blocks);
     } else {
-        snprintf(text, bytes, "%s %llu x %llu ld %llu %s (%s, %u blocks, tile %u x %u)", op_name(op),
+        snprintf(text, bytes, "%s %llu x %llu ld %llu %s (%s, %u blocks, tile %u x %u)", ccl_comm_op_name(op),
                  (unsigned long long)d->rows, (unsigned long long)d->count, (unsigned long long)d->ld,
-                 type_name(type), variant, d->blocks, d->tile_m, d->tile_n);
+                 ccl_comm_type_name(type), variant, d->blocks, d->tile_m, d->tile_n);
     }
 }
 
@@ -102,6 +105,18 @@ static void describe_mismatch(cclComm_t comm, const struct ccl_k_err *e, char *t
     }
 }
 
+/* Variant copy: the inputs lie at different places. */
+static void describe_place(cclComm_t comm, const struct ccl_k_err *e, char *text, size_t bytes)
+{
+    struct ccl_k_err other;
+    int len = snprintf(text, bytes, "operation %u: variant copy needs the send buffers at one place of a heap chunk, or all in place: window %u offset %llu on rank %d",
+                       e->op, (uint32_t)(e->where >> 48), (unsigned long long)(e->where & 0xffffffffffffu), e->rank);
+    if (await_record(comm, e->peer, &other) && len > 0 && (size_t)len < bytes) {
+        snprintf(text + len, bytes - (size_t)len, ", window %u offset %llu on rank %d", (uint32_t)(other.where >> 48),
+                 (unsigned long long)(other.where & 0xffffffffffffu), e->peer);
+    }
+}
+
 static void describe(cclComm_t comm, uint64_t word, char *text, size_t bytes)
 {
     struct ccl_k_err e;
@@ -122,7 +137,15 @@ static void describe(cclComm_t comm, uint64_t word, char *text, size_t bytes)
         snprintf(text, bytes, "rank %d waited longer than CCL_TIMEOUT for rank %d in operation %u, %s", e.rank, e.peer, e.op,
                  call);
         break;
+    case CCL_REASON_PLACE: describe_place(comm, &e, text, bytes); break;
+    case CCL_REASON_REFUSED:
+        snprintf(text, bytes, "rank %d could not enqueue its call, and has the reason in its own error text: %s", e.rank, call);
+        break;
     case CCL_REASON_NO_WINDOW:
+        if (e.mine.variant == cclVariantCopy) {
+            snprintf(text, bytes, "variant copy: the send buffer of rank %d lies in no heap chunk (in place: the receive buffer), %s", e.rank, call);
+            break;
+        }
         snprintf(text, bytes, "variant direct: the receive buffer of rank %d lies in no window that rank %d can store into, %s",
                  e.peer, e.rank, call);
         break;
@@ -202,8 +225,10 @@ cclResult_t ccl_comm_abort(cclComm_t comm)
                              comm->rank);
     }
     ccl_comm_await_report(comm);
+    cclResult_t rc = ccl_comm_trace_finish(comm);
+    comm->keep_words = comm->has_device_comm;
     ccl_comm_destroy(comm, !comm->props.is_host);
-    return cclSuccess;
+    return rc;
 }
 
 /* ---- on the monitor thread ---- */

@@ -31,7 +31,7 @@ struct hello {
     uint64_t cpus[CPU_WORDS]; /* processors its threads may use */
     int64_t ll_max, host_spin, chunk_mb;
     int32_t capacity, shared_host; /* blocks that its device runs at once; it wants shared host memory */
-    int32_t version, is_host, forced_fence, max_blocks, variant, comm_sms, host_threads, rc;
+    int32_t version, is_host, forced_fence, max_blocks, variant, comm_sms, host_threads, traced, rc;
     char backend[24];
 };
 
@@ -73,6 +73,8 @@ static cclResult_t say_hello(cclComm_t comm, const cclConfig_t *config, cclComm_
     h->host_spin = env->host_spin;
     h->host_threads = (int32_t)env->host_threads;
     h->chunk_mb = env->heap_chunk_mb;
+    CCL_TRY(ccl_comm_trace_create(comm, config, parent != NULL && parent->trace != NULL));
+    h->traced = comm->trace != NULL;
     strncpy(h->backend, comm->rt->name, sizeof(h->backend) - 1);
     if (parent != NULL) {
         h->variant = parent->agreed.variant;
@@ -177,6 +179,7 @@ static void compute_layout(cclComm_t comm, struct ccl_k_layout *lay)
     lay->credit = carve(lay, blocks * n * lay->flag_stride);
     lay->ll = carve(lay, 2 * n * CCL_LL_SRC_BYTES);
     lay->ring = carve(lay, rings * lay->slot_bytes);
+    lay->user = carve(lay, (CCL_SIGNALS + CCL_BARRIERS * n) * lay->flag_stride);
 }
 
 /* To device memory, before anything else uses it. On a stream of its own: the default stream would wait for other streams' kernels, and must not be
@@ -198,6 +201,7 @@ static cclResult_t upload(cclComm_t comm, void *dst, const void *src, size_t byt
 static cclResult_t alloc_own(cclComm_t comm, int *page_fd)
 {
     struct ccl_k_priv priv = {.op = 1ull << 32};
+    _Static_assert(CCL_USER_BARRIERS == CCL_BARRIERS, "equal in kernels/args.h and ccl/device_types.h");
     size_t n = (size_t)comm->n;
     compute_layout(comm, &comm->args.lay);
     comm->page_bytes = sizeof(struct ccl_k_page) + 2 * n * sizeof(struct ccl_k_err);
@@ -208,6 +212,7 @@ static cclResult_t alloc_own(cclComm_t comm, int *page_fd)
     CCL_TRY(ccl_shm_create("ccl-page", comm->page_bytes, page_fd, (void **)&comm->page));
     comm->peer_page[comm->rank] = comm->page;
     CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(priv), &comm->priv));
+    CCL_TRY(ccl_comm_trace_alloc(comm, &priv));
     CCL_TRY(upload(comm, comm->priv, &priv, sizeof(priv)));
     CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(struct ccl_k_comm) + 2 * n * sizeof(uint64_t), &comm->tables));
     return comm->rt->chain_create(&comm->chain);
@@ -284,6 +289,33 @@ static void fill_template(cclComm_t comm)
                                            : (uint32_t)sizeof(*a);
 }
 
+/* Ranks of one device take the offset that the first of them measured, so that their tracks differ by nothing. */
+static cclResult_t share_clock(cclComm_t comm, const struct hello *all)
+{
+    bool any = false;
+    for (int r = 0; r < comm->n; r++) {
+        any = any || all[r].traced;
+    }
+    if (!any) {
+        return cclSuccess;
+    }
+    struct ccl_comm_clock *clocks = calloc((size_t)comm->n, sizeof(*clocks));
+    cclResult_t rc = clocks != NULL ? cclSuccess : ccl_error_set(cclSystemError, CCL_INIT, "out of memory for %d clocks", comm->n);
+    if (rc == cclSuccess && comm->trace != NULL) {
+        rc = ccl_comm_trace_measure(comm, &clocks[comm->rank]);
+    }
+    CCL_TRY_GOTO(ccl_bootstrap_agree(comm->boot, rc), done);
+    CCL_TRY_GOTO(ccl_bootstrap_allgather(comm->boot, clocks, sizeof(*clocks)), done);
+    for (int r = comm->n - 1; r >= 0 && comm->trace != NULL; r--) {
+        if (all[r].traced && all[r].device_uid == comm->props.uid) {
+            ccl_comm_trace_set_clock(comm, &clocks[r]);
+        }
+    }
+done:
+    free(clocks);
+    return rc;
+}
+
 cclResult_t ccl_comm_setup(cclComm_t comm, const cclConfig_t *config, cclComm_t parent, const int *ranks)
 {
     cclResult_t rc;
@@ -304,6 +336,7 @@ cclResult_t ccl_comm_setup(cclComm_t comm, const cclConfig_t *config, cclComm_t 
         ccl_heap_set_shared_host(comm->heap);
     }
     fill_template(comm);
+    CCL_TRY_GOTO(share_clock(comm, all), done);
     CCL_TRY_GOTO(ccl_monitor_attach(comm->boot, &ccl_comm_monitor_callbacks, comm, &comm->port), done);
     ccl_heap_set_port(comm->heap, comm->port);
     if (ccl_env_get()->stall_warn_s != 0 || ccl_env_get()->timeout_s != 0) {
@@ -350,7 +383,7 @@ void ccl_comm_release(cclComm_t comm, bool unclean)
     }
     /* By Q no peer stores to us after a clean end; after an unclean one late stores hit the peers' own mappings of the same memory, which the
      * system keeps as long as anybody maps it. Where it does not count them, peers say in their pages when they have closed theirs. */
-    for (int r = 0; r < comm->n; r++) {
+    for (int r = 0; r < comm->n && !comm->keep_words; r++) {
         if (comm->peer_ctl != NULL && comm->peer_ctl[r] != 0 && r != comm->rank) {
             comm->rt->mem_close((void *)comm->peer_ctl[r]);
         }
@@ -358,16 +391,23 @@ void ccl_comm_release(cclComm_t comm, bool unclean)
             comm->rt->host_unregister(comm->peer_page[r]);
         }
     }
-    if (comm->page != NULL) {
+    if (comm->page != NULL && !comm->keep_words) {
         __atomic_store_n(&comm->page->unmapped, 1, __ATOMIC_RELEASE); /* pairs with the acquire in all_unmapped() of comm_share.c */
     }
-    comm->rt->mem_free(comm->priv);
-    comm->rt->mem_free(comm->tables);
+    if (!comm->keep_words) {
+        comm->rt->mem_free(comm->priv);
+        comm->rt->mem_free(comm->tables);
+    }
+    ccl_comm_trace_destroy(comm);
     comm->rt->chain_destroy(comm->chain);
     if (comm->own_stream != NULL) {
         comm->rt->stream_destroy(comm->own_stream);
     }
-    ccl_comm_keep(comm, &kept);
+    if (comm->keep_words) {
+        free(kept.ptr); /* what it names stays allocated, as do the words and pages */
+    } else {
+        ccl_comm_keep(comm, &kept);
+    }
     ccl_comm_free_kept();
     free(comm->peer_ctl);
     free(comm->peer_page);

@@ -72,6 +72,10 @@ cclResult_t ccl_group_submit(enum ccl_job_kind kind, ccl_job_fn run, const void 
         memcpy(copy, arg, bytes);
         return run(copy, stream);
     }
+    const struct ccl_runtime_ops *rt;
+    int device;
+    CCL_TRY(ccl_runtime_get(&rt));
+    CCL_TRY(rt->device_get(&device));
     struct job *job = calloc(1, sizeof(*job));
     CCL_CHECK(job != NULL, cclSystemError, CCL_COLL, "out of memory for a grouped call");
     job->kind = kind;
@@ -79,10 +83,7 @@ cclResult_t ccl_group_submit(enum ccl_job_kind kind, ccl_job_fn run, const void 
     job->comm = comm;
     job->stream = stream;
     memcpy(job->arg, arg, bytes);
-    const struct ccl_runtime_ops *rt;
-    if (ccl_runtime_get(&rt) == cclSuccess) {
-        rt->device_get(&job->device);
-    }
+    job->device = device;
     if (last_job != NULL) {
         last_job->next = job;
     } else {
@@ -186,27 +187,26 @@ static cclResult_t chain_streams(const struct ccl_runtime_ops *rt, struct cclStr
     return rc;
 }
 
-/* The own stream starts behind what the user has enqueued so far (open), or the user's goes on when the own one is through. */
-static cclResult_t chain_own_stream(const struct job *job, bool open)
+static cclResult_t open_own_stream(const struct job *job)
 {
     const struct ccl_runtime_ops *rt = job->comm->rt;
-    cclComm_t comm = job->comm;
-    int device;
-    cclResult_t rc;
-    CCL_TRY(rt->device_get(&device));
-    if (device != comm->device) {
-        CCL_TRY(rt->device_set(comm->device)); /* events and the default stream belong to one */
+    if (job->comm->own_stream == NULL) {
+        CCL_TRY(rt->stream_create(&job->comm->own_stream));
     }
-    if (open && comm->own_stream == NULL) {
-        CCL_TRY_GOTO(rt->stream_create(&comm->own_stream), done);
-    }
-    rc = open ? chain_streams(rt, job->stream, comm->own_stream) : chain_streams(rt, comm->own_stream, job->stream);
-done:
-    if (device != comm->device) {
-        cclResult_t back = rt->device_set(device);
-        rc = rc != cclSuccess ? rc : back;
-    }
-    return rc;
+    return chain_streams(rt, job->stream, job->comm->own_stream);
+}
+
+static cclResult_t close_own_stream(const struct job *job)
+{
+    return chain_streams(job->comm->rt, job->comm->own_stream, job->stream);
+}
+
+/* step on the device of the job's communicator. */
+static cclResult_t on_its_device(const struct job *job, cclResult_t (*step)(const struct job *job))
+{
+    int before;
+    CCL_TRY(ccl_device_enter(job->comm->rt, job->comm->props.is_host, job->comm->device, &before));
+    return ccl_device_leave(job->comm->rt, before, step(job));
 }
 
 /* Before the first job: own streams start behind what the user has enqueued so far. */
@@ -214,7 +214,7 @@ static cclResult_t open_own_streams(void)
 {
     for (struct job *job = first_job; job != NULL; job = job->next) {
         if (job->kind == CCL_JOB_ENQUEUE && needs_own_stream(job)) {
-            CCL_TRY(chain_own_stream(job, true));
+            CCL_TRY(on_its_device(job, open_own_stream));
         }
     }
     return cclSuccess;
@@ -249,7 +249,7 @@ static cclResult_t run_enqueues(void)
     /* Behind the last job: the user's streams go on when the own streams are through. */
     for (struct job *job = first_job; job != NULL; job = job->next) {
         if (job->kind == CCL_JOB_ENQUEUE && needs_own_stream(job)) {
-            CCL_TRY(chain_own_stream(job, false));
+            CCL_TRY(on_its_device(job, close_own_stream));
         }
     }
     return cclSuccess;

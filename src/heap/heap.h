@@ -74,7 +74,7 @@ struct ccl_window_hit {
 /* Fast path, no lock: the window that holds all of [ptr, ptr+bytes). False: none. API thread of this communicator
  * only. The first call after a change of the windows takes the lock to see it. */
 bool ccl_heap_find(struct ccl_heap *heap, const void *ptr, size_t bytes, struct ccl_window_hit *hit);
-/* Kernel-side address of uint64_t[n][CCL_WINDOWS], see struct ccl_k_comm. */
+/* Kernel-side address of uint64_t[n + 1][CCL_WINDOWS], see struct ccl_k_comm. */
 uint64_t ccl_heap_table(const struct ccl_heap *heap);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The device tables: uint64_t[n][CCL_WINDOWS] of each heap, the base of window id of an owner as mapped here. On a
+ * The device tables: uint64_t[n][CCL_WINDOWS] of each heap, the base of window id of an owner as mapped here, and one more row for users'
+ * own kernels: the bytes of heap chunk id, 0 while there is none, and in place of id 0 the highest id of a chunk so far + 1. On a
  * host device an entry is stored with release (pairs with the kernels' acquire load of the entry, before they
  * translate an address); on a GPU it is copied on a stream of the heap's own, since a kernel may be running: 8
  * aligned bytes, so a kernel sees the old or the new base. */
@@ -10,7 +11,7 @@
 
 cclResult_t ccl_table_init(struct ccl_heap *heap)
 {
-    size_t bytes = (size_t)heap->n * CCL_WINDOWS * sizeof(uint64_t);
+    size_t bytes = ((size_t)heap->n + 1) * CCL_WINDOWS * sizeof(uint64_t);
     void *table;
     CCL_TRY(heap->rt->mem_alloc(CCL_MEM_DATA, bytes, &table));
     heap->table = table;
@@ -59,6 +60,22 @@ static void keep_first(cclResult_t *rc, cclResult_t next)
     }
 }
 
+/* A kernel that finds the size (acquire) finds the bases. */
+static cclResult_t store_chunk(struct ccl_heap *heap, const struct ccl_window *w, bool on)
+{
+    cclResult_t rc = on ? cclSuccess : store(heap, heap->n, w->id, 0);
+    for (int j = 0; j < heap->n; j++) {
+        keep_first(&rc, store(heap, j, w->id, on ? w->bases[heap->family_rank[j]] : 0));
+    }
+    if (on) {
+        keep_first(&rc, store(heap, heap->n, w->id, w->bytes));
+        if (heap->shadow[(size_t)heap->n * CCL_WINDOWS] <= w->id) {
+            keep_first(&rc, store(heap, heap->n, 0, w->id + 1));
+        }
+    }
+    return rc;
+}
+
 cclResult_t ccl_table_set(struct ccl_family *family, uint64_t home, int owner, uint32_t id, uint64_t base)
 {
     cclResult_t rc = cclSuccess;
@@ -83,9 +100,7 @@ cclResult_t ccl_table_set_chunk(struct ccl_family *family, const struct ccl_wind
             continue;
         }
         int device = ccl_heap_device_enter(heap);
-        for (int j = 0; j < heap->n; j++) {
-            keep_first(&rc, store(heap, j, w->id, on ? w->bases[heap->family_rank[j]] : 0));
-        }
+        keep_first(&rc, store_chunk(heap, w, on));
         keep_first(&rc, flush(heap));
         ccl_heap_device_leave(heap, device);
     }
@@ -99,12 +114,10 @@ cclResult_t ccl_table_fill(struct ccl_heap *heap)
         if (w->state == CCL_WINDOW_HIDDEN || !ccl_heap_sees(heap, w->home)) {
             continue;
         }
-        for (int j = 0; j < heap->n; j++) {
-            if (w->bases != NULL) {
-                keep_first(&rc, store(heap, j, w->id, w->bases[heap->family_rank[j]]));
-            } else if (j == heap->rank) {
-                keep_first(&rc, store(heap, j, w->id, (uint64_t)(uintptr_t)w->base));
-            }
+        if (w->bases != NULL) {
+            keep_first(&rc, store_chunk(heap, w, true));
+        } else {
+            keep_first(&rc, store(heap, heap->rank, w->id, (uint64_t)(uintptr_t)w->base));
         }
     }
     for (const struct ccl_import *import = heap->family->imports; import != NULL; import = import->next) {

@@ -217,18 +217,14 @@ void ccl_registry_peer_gone(struct ccl_heap *heap, int peer, bool dead);
 /* Calls of the runtime act on the thread's current device: make it the heap's, and put it back. */
 static inline int ccl_heap_device_enter(const struct ccl_heap *heap)
 {
-    int before = -1;
-    if (heap->is_host || heap->rt->device_get(&before) != cclSuccess || before == heap->device) {
-        return -1;
-    }
-    return heap->rt->device_set(heap->device) == cclSuccess ? before : -1;
+    int before;
+    (void)ccl_device_enter(heap->rt, heap->is_host, heap->device, &before); /* what fails next says so */
+    return before;
 }
 
 static inline void ccl_heap_device_leave(const struct ccl_heap *heap, int before)
 {
-    if (before >= 0) {
-        heap->rt->device_set(before);
-    }
+    (void)ccl_device_leave(heap->rt, before, cclSuccess);
 }
 
 #endif

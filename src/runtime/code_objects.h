@@ -12,7 +12,7 @@ enum ccl_code_kind {
 
 struct ccl_code_object {
     const char *arch; /* "gfx942"; of a fatbin all of its parts, "sm_90a sm_90 compute_80"; NULL ends the table */
-    const char *file; /* source without folder and suffix: "push" */
+    const char *file; /* source without folder and suffix: "push"; "push_traced": the form that writes trace records */
     enum ccl_code_kind kind;
     const unsigned char *begin, *end; /* bytes of the image; aligned to 4096 */
 };

@@ -98,6 +98,9 @@ struct ccl_runtime_ops {
 
     /* In stream order. dst, src: host or device memory. */
     cclResult_t (*copy)(void *dst, const void *src, size_t bytes, struct cclStream *stream);
+    /* rows x row_bytes, both > 0, rows ld_dst and ld_src bytes apart (both >= row_bytes). */
+    cclResult_t (*copy_2d)(void *dst, size_t ld_dst, const void *src, size_t ld_src, size_t row_bytes, size_t rows,
+                           struct cclStream *stream);
     cclResult_t (*fill)(void *dst, int byte, size_t bytes, struct cclStream *stream);
 
     cclResult_t (*stream_create)(struct cclStream **stream);
@@ -147,5 +150,32 @@ struct ccl_runtime_ops {
 cclResult_t ccl_runtime_get(const struct ccl_runtime_ops **ops);
 
 extern const struct ccl_runtime_ops ccl_runtime_host, ccl_runtime_gpu;
+
+/* Members act on the thread's current device: make it `device` until ccl_device_leave puts the old one back. Every entry into the library that works for a
+ * communicator does this, whatever the caller's device is. is_host: there is one device, nothing to do. */
+static inline cclResult_t ccl_device_enter(const struct ccl_runtime_ops *rt, bool is_host, int device, int *before)
+{
+    *before = -1;
+    if (is_host) {
+        return cclSuccess;
+    }
+    int current;
+    cclResult_t rc = rt->device_get(&current);
+    if (rc == cclSuccess && current != device) {
+        rc = rt->device_set(device);
+        *before = rc == cclSuccess ? current : -1;
+    }
+    return rc;
+}
+
+/* rc: of the work in between; it wins over an error of the way back, which is logged where it happens. */
+static inline cclResult_t ccl_device_leave(const struct ccl_runtime_ops *rt, int before, cclResult_t rc)
+{
+    if (before < 0) {
+        return rc;
+    }
+    cclResult_t back = rt->device_set(before);
+    return rc != cclSuccess ? rc : back;
+}
 
 #endif

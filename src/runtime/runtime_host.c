@@ -114,6 +114,17 @@ static cclResult_t host_copy(void *dst, const void *src, size_t bytes, struct cc
     return enqueue_bytes(CCL_HOST_TASK_COPY, dst, src, 0, bytes, stream);
 }
 
+static cclResult_t host_copy_2d(void *dst, size_t ld_dst, const void *src, size_t ld_src, size_t row_bytes, size_t rows,
+                                struct cclStream *stream)
+{
+    CCL_CHECK(dst != NULL && src != NULL && ld_dst >= row_bytes && ld_src >= row_bytes, cclInvalidArgument, CCL_RT,
+              "copy of %zu rows of %zu bytes from %p pitch %zu to %p pitch %zu", rows, row_bytes, src, ld_src, dst, ld_dst);
+    for (size_t r = 0; r < rows; r++) {
+        CCL_TRY(enqueue_bytes(CCL_HOST_TASK_COPY, (char *)dst + r * ld_dst, (const char *)src + r * ld_src, 0, row_bytes, stream));
+    }
+    return cclSuccess;
+}
+
 static cclResult_t host_fill(void *dst, int byte, size_t bytes, struct cclStream *stream)
 {
     CCL_CHECK(bytes == 0 || dst != NULL, cclInvalidArgument, CCL_RT, "fill of %zu bytes at %p", bytes, dst);
@@ -201,9 +212,9 @@ static cclResult_t host_launch(struct cclStream *stream, const struct ccl_launch
               (int)l->kernel, CCL_NUM_KERNELS);
     CCL_CHECK(l->grid > 0 && l->threads == 1, cclInvalidArgument, CCL_RT,
               "launch of %u blocks of %u threads, the host backend has 1 thread a block", l->grid, l->threads);
+    const ccl_host_kernel_fn *kernels = CCL_UNLIKELY(l->traced) ? ccl_host_kernels_traced : ccl_host_kernels;
     CCL_TRY(ccl_host_stream_resolve(stream, &stream));
-    return ccl_host_stream_launch(stream, ccl_host_kernels[l->kernel], l->grid, l->args, l->args_bytes,
-                                  l->host_threads);
+    return ccl_host_stream_launch(stream, kernels[l->kernel], l->grid, l->args, l->args_bytes, l->host_threads);
 }
 
 const struct ccl_runtime_ops ccl_runtime_host = {
@@ -223,6 +234,7 @@ const struct ccl_runtime_ops ccl_runtime_host = {
     .mem_import = ccl_host_memory_import,
     .mem_close = ccl_host_memory_close,
     .copy = host_copy,
+    .copy_2d = host_copy_2d,
     .fill = host_fill,
     .stream_create = ccl_host_stream_create,
     .stream_destroy = ccl_host_stream_destroy,

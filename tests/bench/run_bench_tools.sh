@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # Proves that the bench's tools judge and draw correctly (test_bench_tools.py), and that ab.sh really alternates its builds and
-# numbers.sh runs what the numbers need. mpirun and ccl_bench are stand-ins here that write rows of known times.
+# numbers.sh and gpu.sh run what the numbers need. mpirun and ccl_bench are stand-ins here that write rows of known times.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -25,6 +25,7 @@ for candidate in python3 /usr/bin/python3; do
     fi
 done
 "$python" "$here/test_bench_tools.py" || fail "test_bench_tools.py"
+"$python" "$here/test_gpu_tools.py" || fail "test_gpu_tools.py"
 
 # Stand-ins: mpirun runs the program once; ccl_bench logs its folder and arguments and writes a row with the time of its build.
 mkdir -p "$work/bin"
@@ -88,6 +89,53 @@ done
 status=0
 bash "$bench/numbers.sh" -o "$work/numbers" "$work/broken" >"$work/text" 2>&1 || status=$?
 [ "$status" -eq 2 ] || fail "numbers.sh: a bench that cannot run gave status $status, want 2"
+
+# gpu.sh: tools of a machine with a GPU that only log; a bench whose rows are all alike.
+for tool in cmake nvcc nvidia-smi; do
+    printf '#!/bin/bash\necho "%s $*" >>"%s/log"\n[ %s != nvidia-smi ] || echo "a GPU"\n' $tool "$work" $tool >"$work/bin/$tool"
+done
+cat >"$work/bin/nvidia-cuda-mps-control" <<TEXT
+#!/bin/bash
+echo "mps \$* \$([ -d "\$CUDA_MPS_PIPE_DIRECTORY" ] && echo own) \$([ "\$*" = -d ] || cat)" >>"$work/log"
+TEXT
+mkdir -p "$work/gpu/bench"
+cat >"$work/gpu/bench/ccl_bench" <<TEXT
+#!/bin/bash
+echo "bench \$RANKS \$*" >>"$work/log"
+while [ "\$1" != --out ]; do shift; done
+echo '{"op": "all_gather", "backend": "gpu", "device": "a GPU", "commit": "c", "ranks": '\$RANKS', "M": 1, "bytes_per_rank": 8, "in_place": false,'\
+    '"mode": "graph", "buffers": "heap", "comm_sms": null, "variant": "auto", "variant_used": "ll", "tile_m": 1, "tile_n": 8, "time_us": 1.0,'\
+    '"host_us": null, "limit_gbps": 4000, "fraction": 0.1, "busbw_gbps": 1, "errors": 0}' >"\$2"
+TEXT
+printf '#!/bin/bash\necho "probe $*" >>"%s/log"\n' "$work" >"$work/gpu/probe"
+chmod +x "$work"/bin/* "$work/gpu/bench/ccl_bench" "$work/gpu/probe"
+: >"$work/log"
+status=0
+bash "$bench/gpu.sh" --build "$work/gpu" "$work/rows" >"$work/text" 2>&1 || status=$?
+[ "$status" -eq 0 ] || fail "gpu.sh: numbers that are reached gave status $status: $(cat "$work/text")"
+for ranks in 2 4 8; do
+    grep -q "^probe $ranks $work/rows/bare.n$ranks.json" "$work/log" || fail "gpu.sh: no bare kernels with $ranks ranks"
+    for words in "--comm_sms 16 " "--bytes $((256 / ranks))M,256M" "--variant auto,ll,direct,staged,partitioned" "init --iters" \
+        "--M 1024,4096,16384 --N 4096,8192 --dtype fp16,bf16,fp32 --comm_sms 8,16,32,64,128" "--tile 8x256,32x64,16x128" \
+        "--peers-per-wait 1,2,4" "--variant copy" "--mode batch --batch 200" "--variant partitioned"; do
+        grep -q -e "^bench $ranks .*$words.* --device a GPU --format json" "$work/log" || fail "gpu.sh: $ranks ranks: $words was not run"
+    done
+done
+grep -q 'graph, 8 B .*1.00 / 2.10 PASS.*1.00 / 3.20 PASS' "$work/text" || fail "gpu.sh: no table: $(cat "$work/text")"
+[ "$(grep '^mps' "$work/log" | tr '\n' ';')" = "mps -d own ;mps  own quit;" ] || fail "gpu.sh: MPS: $(grep '^mps' "$work/log")"
+: >"$work/log"
+bash "$bench/gpu.sh" --build "$work/gpu" --part eager,init --ranks 4 "$work/rows" >"$work/text" 2>&1 || fail "gpu.sh --part: $(cat "$work/text")"
+[ "$(grep -c '^bench 4' "$work/log")/$(grep -c '^bench' "$work/log")" = 2/2 ] || fail "gpu.sh --part: $(cat "$work/log")"
+for arguments in "--part nothing" "--ranks 3" "--fast" "--part"; do
+    status=0
+    # shellcheck disable=SC2086
+    bash "$bench/gpu.sh" $arguments >"$work/text" 2>&1 || status=$?
+    [ "$status" -eq 2 ] || fail "gpu.sh $arguments: status $status, want 2"
+done
+printf '#!/bin/bash\nexit 3\n' >"$work/gpu/bench/ccl_bench"
+status=0
+bash "$bench/gpu.sh" --build "$work/gpu" --part sizes --ranks 2 "$work/rows" >"$work/text" 2>&1 || status=$?
+[ "$status" -eq 2 ] || fail "gpu.sh: a bench that cannot run gave status $status, want 2"
 
 [ "$failed" -eq 0 ] && echo "all passed"
 exit "$failed"

@@ -204,15 +204,21 @@ void tm_buf_destroy(struct tm_buf *buf)
     memset(buf, 0, sizeof(*buf));
 }
 
+/* Of the main thread. */
+static cclStream_t copies(void)
+{
+    static cclStream_t stream;
+
+    if (stream == NULL) {
+        TM_MUST(cclStreamCreate(&stream));
+    }
+    return stream;
+}
+
 static void move_bytes(void *dst, const void *src, size_t bytes)
 {
-    static cclStream_t copies;
-
-    if (copies == NULL) {
-        TM_MUST(cclStreamCreate(&copies));
-    }
-    TM_MUST(cclMemcpyAsync(dst, src, bytes, copies));
-    TM_MUST(cclStreamSynchronize(copies));
+    TM_MUST(cclMemcpyAsync(dst, src, bytes, copies()));
+    TM_MUST(cclStreamSynchronize(copies()));
 }
 
 void tm_put(void *dst, const void *host, size_t bytes)
@@ -238,11 +244,8 @@ void tm_set(void *dst, int byte, size_t bytes)
     if (tm_backend_is_host()) {
         memset(dst, byte, bytes);
     } else {
-        uint8_t *host = malloc(bytes);
-
-        memset(host, byte, bytes);
-        move_bytes(dst, host, bytes);
-        free(host);
+        TM_MUST(cclMemsetAsync(dst, byte, bytes, copies()));
+        TM_MUST(cclStreamSynchronize(copies()));
     }
 }
 
@@ -370,6 +373,9 @@ void tm_gather_once(cclComm_t comm, cclStream_t stream, int rank, int n, size_t 
     TM_OK(cclMemcpyAsync(device, host, count, stream));
     TM_OK(cclMemsetAsync(device + count, TM_POISON, all, stream));
     TM_OK(cclAllGather(device, device + count, count, cclUint8, comm, stream));
+    if (!tm_backend_is_host()) { /* a copy to ordinary memory may keep the process's other threads from enqueuing what it waits for */
+        TM_OK(cclStreamSynchronize(stream));
+    }
     TM_OK(cclMemcpyAsync(host + count, device + count, all, stream));
     if (TM_OK(cclStreamSynchronize(stream))) {
         for (int r = 0; r < n; r++) {

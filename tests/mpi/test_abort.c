@@ -149,11 +149,13 @@ static void busy(int aborting, unsigned delay_ms, int variant)
     struct aborter a;
     pthread_t thread;
     double end = tm_now() + 2 * LIMIT_S;
-    uint8_t *recv = recv_all;
+    uint8_t *recv = recv_all, *send = send_part;
 
     config.variant = variant;
     if (variant == cclVariantDirect) {
         TM_MUST(cclMemAlloc(comm, (void **)&recv, MOST * (size_t)tm_size));
+    } else if (variant == cclVariantCopy) {
+        TM_MUST(cclMemAlloc(comm, (void **)&send, MOST));
     }
     tm_at("abort of rank %d under load, variant %d", aborting, variant);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -161,7 +163,7 @@ static void busy(int aborting, unsigned delay_ms, int variant)
         for (unsigned i = 0; i < 10000 && rc == cclSuccess; i++) {
             size_t count = i % 3 == 0 ? 100 : 20000;
 
-            rc = cclAllGather2D(send_part, count, recv, count, 1, count, cclUint8, &config, comm, stream);
+            rc = cclAllGather2D(send, count, recv, count, 1, count, cclUint8, &config, comm, stream);
         }
         TM_RC(rc, cclSuccess);
         start_aborter(&thread, &a, comm, delay_ms);
@@ -174,7 +176,7 @@ static void busy(int aborting, unsigned delay_ms, int variant)
         for (unsigned i = 0; rc == cclSuccess && tm_now() < end; i++) {
             size_t count = i % 3 == 0 ? 100 : 20000;
 
-            rc = cclAllGather2D(send_part, count, recv, count, 1, count, cclUint8, &config, comm, stream);
+            rc = cclAllGather2D(send, count, recv, count, 1, count, cclUint8, &config, comm, stream);
             if (rc == cclSuccess && i % 16 == 15) {
                 rc = cclStreamSynchronize(stream);
             }
@@ -299,8 +301,8 @@ int main(int argc, char **argv)
     idle();
     all_at_once();
     if (tm_size > 1) {
-        static const int variants[] = {cclVariantLL, cclVariantStaged, CCL_UNSET, cclVariantPartitioned,
-                                       cclVariantDirect};
+        static const int variants[] = {cclVariantLL,          cclVariantStaged, cclVariantCopy, CCL_UNSET,
+                                       cclVariantPartitioned, cclVariantDirect};
 
         waiting(64, cclVariantLL, 0);
         waiting(50000, CCL_UNSET, tm_size - 1); /* the late one aborts */
@@ -308,8 +310,8 @@ int main(int argc, char **argv)
             waiting(MOST, cclVariantStaged, 0);
             waiting(8, CCL_UNSET, tm_size / 2);
         }
-        for (unsigned v = 0; v < (full ? 5 : 2); v++) {
-            busy((int)v % tm_size, 3 + 7 * v, variants[(v + (full ? 0 : (unsigned)tm_size)) % 5]);
+        for (unsigned v = 0; v < (full ? 6 : 2); v++) {
+            busy((int)v % tm_size, 3 + 7 * v, variants[(v + (full ? 0 : (unsigned)tm_size)) % 6]);
         }
     }
     cycles(full ? 30 : 10);

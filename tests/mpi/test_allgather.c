@@ -2,7 +2,7 @@
  *
  * Proves that all-gather delivers exactly the data of every rank for every element size, count around the edges of
  * packets, lines and slots, kind of memory (mixed by rank too), variant, in place and not, and at any
- * misalignment, touching nothing beside it. */
+ * misalignment, touching nothing beside it; with variant copy also into receive buffers of any kind. */
 /* CTEST: ranks 1 2 3 4 5 7 8; labels mpi host quick; timeout 60; args small */
 /* CTEST: ranks 2 3 8; labels mpi host; timeout 120; args full */
 /* CTEST: ranks 2 4 7; labels mpi host; timeout 60; args align */
@@ -19,8 +19,9 @@ static const size_t counts[] = {
     0,   1,   3,   7,   8,   13,  15,   16,   17,   55,   56,   57,   63,    64,      65,
     111, 112, 113, 127, 128, 129, 1001, 1023, 1024, 1025, 4096, 4097, 65541, 1048581,
 };
-static const int variants[] = {cclVariantAuto, cclVariantLL, cclVariantDirect, cclVariantStaged, cclVariantPartitioned};
-static const char *const variant_names[] = {"auto", "ll", "direct", "staged", "partitioned"};
+static const int variants[] = {cclVariantAuto,   cclVariantLL,          cclVariantDirect,
+                               cclVariantStaged, cclVariantPartitioned, cclVariantCopy};
+static const char *const variant_names[] = {"auto", "ll", "direct", "staged", "partitioned", "copy"};
 static const size_t skews[] = {0, 1, 2, 3, 5, 8, 13};
 #define NUM_SKEWS (sizeof(skews) / sizeof(skews[0]))
 
@@ -61,6 +62,9 @@ static bool legal(int variant, int buffers, size_t bytes)
 {
     if (variant == cclVariantLL) {
         return bytes <= 65536;
+    }
+    if (variant == cclVariantCopy) {
+        return buffers == TM_HEAP;
     }
     /* one rank alone stores into nobody, but the library may still refuse a plain buffer for direct */
     return variant != cclVariantDirect || buffers == TM_HEAP || buffers == TM_REG;
@@ -142,11 +146,16 @@ static void misaligned(unsigned step)
                     size_t mine = (size_t)tm_rank * (dice % 3); /* every third case: equal misalignment on all ranks */
                     int buffers = (int)(dice / 3 % NUM_BUFFERS);
                     size_t size = dice / 16 % 2 == 0 ? 1 : 4;
+                    bool in_place = dice / 32 % 4 == 3;
 
+                    if (variants[v] == cclVariantCopy) { /* the inputs, in place the outputs, lie at one place */
+                        buffers = TM_HEAP;
+                        mine = 0;
+                    }
                     if (number % step != 0 || !legal(variants[v], buffers, some[c] * size)) {
                         continue;
                     }
-                    one(buffers, tm_type_of_size(size, number), some[c], variants[v], dice / 32 % 4 == 3,
+                    one(buffers, tm_type_of_size(size, number), some[c], variants[v], in_place,
                         skews[(a + mine) % NUM_SKEWS], skews[(b + 2 * mine) % NUM_SKEWS], false);
                 }
             }
@@ -157,7 +166,7 @@ static void misaligned(unsigned step)
 /* The default variant of a communicator holds for cclAllGather, and a child inherits it with the parent's windows. */
 static void by_configuration(void)
 {
-    for (int v = cclVariantLL; v <= cclVariantPartitioned; v++) {
+    for (int v = cclVariantLL; v <= cclVariantCopy; v++) {
         cclConfig_t config = CCL_CONFIG_INITIALIZER;
         cclCallConfig_t used = CCL_CALL_CONFIG_INITIALIZER;
         cclComm_t child = NULL;
@@ -184,6 +193,31 @@ static void by_configuration(void)
     }
 }
 
+/* The inputs of variant copy lie in the heap at one place on all ranks; the outputs may lie anywhere, elsewhere on each rank. */
+static void copies_into_anything(void)
+{
+    for (int kind = 0; kind < TM_NUM_KINDS; kind++) {
+        for (size_t count = 1; count < 300000; count = count * 17 + 5) {
+            size_t skew = skews[((size_t)tm_rank + count) % NUM_SKEWS];
+            struct tm_gather g;
+
+            memset(&g, 0, sizeof(g));
+            g.comm = comm;
+            g.stream = stream;
+            g.rank = tm_rank;
+            g.n = tm_size;
+            g.send = send_buf[TM_HEAP].base + TM_GUARD + 3;
+            g.recv = recv_buf[(kind + tm_rank) % TM_NUM_KINDS].base + TM_GUARD + skew;
+            g.count = count;
+            g.type = tm_type_of_size(1, 0);
+            g.seed = seed++;
+            g.variant = cclVariantCopy;
+            g.what = "copy into memory of any kind";
+            tm_gather(&g);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     TM_INIT(argc, argv);
@@ -193,10 +227,14 @@ int main(int argc, char **argv)
         table(1);
     } else if (tm_has_arg("align")) {
         misaligned(1);
+    } else if (tm_has_arg("smoke")) { /* for tools that make every kernel slow */
+        table(97);
+        misaligned(311);
     } else {
         table(11);
         misaligned(23);
         by_configuration();
+        copies_into_anything();
     }
     teardown();
     return tm_finish();

@@ -107,7 +107,7 @@ static void one(const struct shape *s, const struct tm_type *type, const cclCall
     }
     verify(to, s, type->size, what);
     if (TM_OK(cclGetEffectiveConfig(comm, &used)) && tm_size > 1) {
-        same("variant", used.variant, config->variant, what);
+        same("variant", used.variant, config->comm_sms == 0 ? cclVariantCopy : config->variant, what);
         if (config->variant != cclVariantLL) { /* packets have no tile */
             same("tile_m", used.tile_m, config->tile_m, what);
             same("tile_n", used.tile_n, config->tile_n, what);
@@ -148,6 +148,21 @@ static void table(unsigned step)
         }
         heap = config.variant == cclVariantDirect || (dice & 16) != 0;
         one(s, type, &config, heap, (dice >> 5 & 3) == 0);
+    }
+}
+
+/* Variant copy has neither tiles nor blocks to choose. */
+static void copies(void)
+{
+    for (unsigned i = 0; i < 4 * LENGTH(shapes); i++) {
+        cclCallConfig_t config = CCL_CALL_CONFIG_INITIALIZER;
+
+        if (i % 2 == 0) {
+            config.variant = cclVariantCopy;
+        } else {
+            config.comm_sms = 0;
+        }
+        one(&shapes[i / 4], tm_type_of_size((size_t)1 << i % 4, i), &config, true, i / 2 % 2 != 0);
     }
 }
 
@@ -200,14 +215,19 @@ static void refused(void)
     REFUSE_FIELD(threads, 0);
     REFUSE_FIELD(size, 4);
     REFUSE_FIELD(magic, 0x12345678u);
-    if (tm_backend_is_host()) { /* no copy engine there */
+    if (tm_backend_is_host()) {
         REFUSE_FIELD(threads, 64);
-        config.comm_sms = 0;
-        refuse(&config, cclInvalidUsage, cclInvalidArgument, "comm_sms|copy");
-        config.comm_sms = CCL_UNSET;
-        config.variant = cclVariantCopy;
-        refuse(&config, cclInvalidUsage, cclInvalidArgument, "variant|copy");
     }
+    config.comm_sms = 0;
+    config.variant = cclVariantStaged;
+    refuse(&config, cclInvalidArgument, cclInvalidArgument, "comm_sms 0");
+    config.comm_sms = 3;
+    config.variant = cclVariantCopy;
+    refuse(&config, cclInvalidArgument, cclInvalidArgument, "comm_sms is 3");
+    config.comm_sms = CCL_UNSET;
+    config.tile_n = 64;
+    refuse(&config, cclInvalidArgument, cclInvalidArgument, "tile_n is 64");
+    config.tile_n = CCL_UNSET;
     tm_at("leading dimensions shorter than a row");
     TM_RC(cclAllGather2D(heap_send.base, n - 1, heap_recv.base, n, 4, n, cclFloat32, &unset, comm, stream),
           cclInvalidArgument);
@@ -262,6 +282,7 @@ int main(int argc, char **argv)
     tm_buf_create(&plain_send, comm, TM_PLAIN, LARGEST + slack);
     tm_buf_create(&plain_recv, comm, TM_PLAIN, LARGEST * (size_t)tm_size + slack);
     table(tm_has_arg("full") ? 1 : 17);
+    copies();
     refused();
     empty();
     tm_buf_destroy(&heap_send);

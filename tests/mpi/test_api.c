@@ -322,7 +322,7 @@ static void streams_and_events(void)
     TM_OK(cclEventDestroy(last));
 }
 
-/* A default that no call of this backend can honour is refused by name at the call, small or large. */
+/* A default that a call cannot honour is refused by name at the call, on every rank. */
 static void copy_engine_by_default(void)
 {
     cclConfig_t config = CCL_CONFIG_INITIALIZER;

@@ -22,19 +22,29 @@ static void die(void)
 }
 
 /* How the victim dies; the survivors' gathers are the same in all cases. */
-enum manner { IDLE, INSIDE, STREAMING, HOLDING_LL, NUM_MANNERS };
-static const char *const manner_names[NUM_MANNERS] = {"idle", "inside an operation", "while streaming", "small ones"};
+enum manner { IDLE, INSIDE, STREAMING, HOLDING_LL, COPYING, NUM_MANNERS };
+static const char *const manner_names[NUM_MANNERS] = {"idle", "inside an operation", "while streaming", "small ones", "while copying"};
+
+static cclResult_t gather(enum manner manner, cclComm_t comm, cclStream_t stream, void *send, void *recv)
+{
+    cclCallConfig_t config = CCL_CALL_CONFIG_INITIALIZER;
+    size_t count = manner == HOLDING_LL ? 16 : COUNT;
+
+    config.variant = manner == COPYING ? cclVariantCopy : cclVariantAuto;
+    return cclAllGather2D(send, count, recv, count, 1, count, cclUint8, &config, comm, stream);
+}
 
 static void victim_part(enum manner manner, cclComm_t comm, cclStream_t stream, void *send, void *recv)
 {
     switch (manner) {
     case INSIDE: /* its kernel waits for the others, who come later */
-        TM_OK(cclAllGather(send, recv, COUNT, cclUint8, comm, stream));
+        TM_OK(gather(manner, comm, stream, send, recv));
         tm_sleep_ms(30);
         break;
     case STREAMING:
+    case COPYING:
         for (int i = 0; i < 100000; i++) {
-            TM_OK(cclAllGather(send, recv, COUNT, cclUint8, comm, stream));
+            TM_OK(gather(manner, comm, stream, send, recv));
             if (i == 20) {
                 tf_reach(9);
             }
@@ -52,7 +62,6 @@ static void victim_part(enum manner manner, cclComm_t comm, cclStream_t stream, 
 
 static void survivor_part(enum manner manner, cclComm_t comm, cclStream_t stream, void *send, void *recv)
 {
-    size_t count = manner == HOLDING_LL ? 16 : COUNT;
     cclResult_t rc = cclSuccess, async = cclSuccess;
     double died = 0, noticed, end = tm_now() + 20.0;
     char needle[32];
@@ -63,7 +72,7 @@ static void survivor_part(enum manner manner, cclComm_t comm, cclStream_t stream
     }
     tm_at("death of rank %d %s: survivor", tf_victim, manner_names[manner]);
     while (rc == cclSuccess && tm_now() < end) {
-        rc = cclAllGather(send, recv, count, cclUint8, comm, stream);
+        rc = gather(manner, comm, stream, send, recv);
         if (rc == cclSuccess) {
             rc = cclStreamSynchronize(stream);
         }
@@ -222,10 +231,10 @@ int main(int argc, char **argv)
     for (int manner = 0; manner < NUM_MANNERS; manner++) {
         for (int ranks = 2; ranks <= (full ? TF_MOST_RANKS : 4); ranks += full ? 3 : 2) {
             tf_new_world(ranks, manner == IDLE ? ranks - 1 : (ranks - 1) / 2); /* IDLE: not the root of the bootstrap */
-            play(manner_names[manner], body_manner, manner, manner == STREAMING);
+            play(manner_names[manner], body_manner, manner, manner == STREAMING || manner == COPYING);
             if (full) {
                 tf_new_world(ranks, 0); /* the root */
-                play(manner_names[manner], body_manner, manner, manner == STREAMING);
+                play(manner_names[manner], body_manner, manner, manner == STREAMING || manner == COPYING);
             }
         }
     }

@@ -25,6 +25,10 @@ struct holdings {
 
 static bool suspicious(const char *path)
 {
+    /* what a GPU's driver and its MPS daemon keep is theirs */
+    if (strstr(path, "/cuda.shm.") != NULL || strstr(path, "nvidia") != NULL || strstr(path, "mps") != NULL) {
+        return false;
+    }
     return strstr(path, "(deleted)") == NULL && (strncmp(path, "/dev/shm/", 9) == 0 || strncmp(path, "/tmp/", 5) == 0 ||
                                                  strncmp(path, "/run/", 5) == 0 || strncmp(path, "/var/tmp/", 9) == 0);
 }

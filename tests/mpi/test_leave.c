@@ -10,7 +10,9 @@
 
 #include "common.h"
 
-static uint8_t send_part[70000], recv_all[8 * 70000];
+#define MOST 70000
+
+static uint8_t *send_part, *recv_all; /* device memory */
 
 static void leaver(size_t count)
 {
@@ -90,11 +92,15 @@ int main(int argc, char **argv)
 {
     TM_INIT(argc, argv);
     tm_watchdog(50);
+    TM_MUST(cclDeviceMalloc((void **)&send_part, MOST));
+    TM_MUST(cclDeviceMalloc((void **)&recv_all, (size_t)8 * MOST));
     leaver(16);
-    leaver(sizeof(send_part));
+    leaver(MOST);
     each_stream_reports();
 #if !defined(__SANITIZE_THREAD__)
     forked_child();
 #endif
+    TM_OK(cclDeviceFree(send_part));
+    TM_OK(cclDeviceFree(recv_all));
     return tm_finish();
 }

@@ -19,7 +19,8 @@ struct call {
     size_t m, count; /* rows, elements a row; 1-D: m 1 */
     cclDataType_t type;
     int variant, blocks, tile_n;
-    bool plain; /* receive buffer in no window */
+    bool plain; /* receive buffer in no window; variant copy: send buffer */
+    size_t skew; /* of the send buffer, bytes */
 };
 
 struct scenario {
@@ -30,22 +31,33 @@ struct scenario {
 
 #define G(count, type)                                             \
     {                                                              \
-        GATHER, 1, (count), (type), 0, CCL_UNSET, CCL_UNSET, false \
+        GATHER, 1, (count), (type), 0, CCL_UNSET, CCL_UNSET, false, 0 \
     }
 #define G2(m, n, type)                                              \
     {                                                               \
-        GATHER_2D, (m), (n), (type), 0, CCL_UNSET, CCL_UNSET, false \
+        GATHER_2D, (m), (n), (type), 0, CCL_UNSET, CCL_UNSET, false, 0 \
     }
 #define V(count, variant, blocks, tile_n, plain)                                \
     {                                                                           \
-        GATHER_2D, 1, (count), cclInt32, (variant), (blocks), (tile_n), (plain) \
+        GATHER_2D, 1, (count), cclInt32, (variant), (blocks), (tile_n), (plain), 0 \
     }
 #define B                                                      \
     {                                                          \
-        BARRIER, 1, 0, cclInt8, 0, CCL_UNSET, CCL_UNSET, false \
+        BARRIER, 1, 0, cclInt8, 0, CCL_UNSET, CCL_UNSET, false, 0 \
+    }
+
+#define C(count, plain, skew)                                                                    \
+    {                                                                                            \
+        GATHER_2D, 1, (count), cclInt32, cclVariantCopy, CCL_UNSET, CCL_UNSET, (plain), (skew)   \
     }
 
 static const struct scenario scenarios[] = {
+    {"copy, count", C(50000, false, 0), C(40000, false, 0), {"50000", "40000", "copy", "gather"}},
+    {"copy, the others push", C(50000, false, 0), V(40000, cclVariantDirect, CCL_UNSET, CCL_UNSET, false), {"50000", "40000", "copy", "direct"}},
+    {"copy, the others one packet", C(50000, false, 0), G(2, cclInt64), {"50000", "2", "copy", "int64"}},
+    {"push, the others copy", V(50000, cclVariantStaged, CCL_UNSET, CCL_UNSET, false), C(40000, false, 0), {"50000", "40000", "copy", "staged"}},
+    {"copy from no heap chunk", C(5000, true, 0), C(5000, false, 0), {"copy", "heap chunk", "rank", NULL}},
+    {"copy from another place", C(5000, false, 8), C(5000, false, 0), {"copy", "offset 8|offset", "window", "rank"}},
     {"count, small", G(12, cclInt32), G(13, cclInt32), {"12", "13", "int32", "gather"}},
     {"count, large", G(50000, cclFloat16), G(40000, cclFloat16), {"50000", "40000", "float16", "gather"}},
     {"type of equal size", G(777, cclInt32), G(777, cclFloat32), {"777", "int32", "float32", NULL}},
@@ -58,7 +70,7 @@ static const struct scenario scenarios[] = {
     {"shape, large", G2(100, 801, cclInt32), G2(801, 100, cclInt32), {"100", "801", "int32", NULL}},
     {"one dimension or two", G(4800, cclInt32), G2(48, 100, cclInt32), {"4800", "48", "int32", NULL}},
     {"nothing, the others something",
-     {EMPTY_THEN_GATHER, 1, 64, cclInt8, 0, CCL_UNSET, CCL_UNSET, false},
+     {EMPTY_THEN_GATHER, 1, 64, cclInt8, 0, CCL_UNSET, CCL_UNSET, false, 0},
      G(32, cclInt8),
      {"64", "32", NULL, NULL}},
     {"variant",
@@ -180,7 +192,7 @@ static void play(const struct scenario *s, int odd, int absent)
     size_t own = part_bytes(mine) * (size_t)tm_size, most = part_bytes(&s->odd) * (size_t)tm_size;
     cclComm_t comm = tm_comm_create(MPI_COMM_WORLD, NULL);
     cclStream_t stream = tm_stream_create();
-    uint8_t *send, *heap, *plain, *recv, *host;
+    uint8_t *send, *heap, *heap_send, *plain, *recv, *from, *host;
     cclResult_t async = cclSuccess;
     double start;
 
@@ -190,9 +202,12 @@ static void play(const struct scenario *s, int odd, int absent)
     most += 65536; /* room for an overrun, and for the gather afterwards */
     most = most < 40000 * (size_t)tm_size ? 40000 * (size_t)tm_size : most;
     TM_MUST(cclMemAlloc(comm, (void **)&heap, most));
+    TM_MUST(cclMemAlloc(comm, (void **)&heap_send, most));
     TM_MUST(cclDeviceMalloc((void **)&plain, most));
     TM_MUST(cclDeviceMalloc((void **)&send, most));
-    recv = mine->plain ? plain : heap;
+    recv = mine->plain && mine->variant != cclVariantCopy ? plain : heap;
+    from = mine->variant == cclVariantCopy && !mine->plain ? heap_send : send;
+    from += mine->skew;
     host = malloc(most);
     tm_set(recv, TM_POISON, most);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -201,15 +216,15 @@ static void play(const struct scenario *s, int odd, int absent)
         tm_at("%s: absent", s->name);
         tm_sleep_ms(ABSENT_MS);
         wait_for_async(comm);
-        expect_refusal(s, mine, send, recv, comm, stream, true);
+        expect_refusal(s, mine, from, recv, comm, stream, true);
     } else {
         tm_at("%s: call, odd rank %d, absent %d", s->name, odd, absent);
-        expect_refusal(s, mine, send, recv, comm, stream, false);
+        expect_refusal(s, mine, from, recv, comm, stream, false);
     }
     TM_WITHIN(s->name, tm_now() - start, LIMIT_S);
     TM_OK(cclCommGetAsyncError(comm, &async));
     TEST_EQ(async, cclInvalidUsage);
-    expect_refusal(s, mine, send, recv, comm, stream, true); /* the communicator stays dead */
+    expect_refusal(s, mine, from, recv, comm, stream, true); /* the communicator stays dead */
     tm_get(host, recv, most);
     tm_check_bytes(host + own, most - own, TM_POISON, "memory behind the receive buffer of a mismatched call");
     TM_OK(tm_rank % 2 == 0 ? cclCommDestroy(comm) : cclCommAbort(comm)); /* either way */

@@ -85,15 +85,17 @@ static void run_steps(struct step *steps, unsigned number, const char *what, voi
 
 /* The same buffers every time: call n+1 overwrites the input right after call n in stream order and takes the
  * result away. */
-static void back_to_back(unsigned calls)
+static void back_to_back(unsigned calls, int variant)
 {
     enum { COUNT = 96 };
+    cclCallConfig_t config = CCL_CALL_CONFIG_INITIALIZER;
     uint8_t *inputs = malloc((size_t)calls * COUNT), *outputs = malloc((size_t)calls * COUNT * (size_t)tm_size);
     size_t all = (size_t)COUNT * (size_t)tm_size;
     uint64_t first = seed;
 
     seed += calls;
-    tm_at("back to back: %u calls", calls);
+    config.variant = variant;
+    tm_at("back to back: %u calls, variant %d", calls, variant);
     for (unsigned i = 0; i < calls; i++) {
         tm_gen(inputs + (size_t)i * COUNT, 0, COUNT, first + i, tm_rank);
     }
@@ -101,7 +103,7 @@ static void back_to_back(unsigned calls)
         size_t count = 1 + i * 7 % COUNT;
 
         TM_MUST(cclMemcpyAsync(send_buf.base, inputs + (size_t)i * COUNT, count, stream));
-        TM_MUST(cclAllGather(send_buf.base, recv_buf.base, count, cclUint8, comm, stream));
+        TM_MUST(cclAllGather2D(send_buf.base, count, recv_buf.base, count, 1, count, cclUint8, &config, comm, stream));
         TM_MUST(cclMemcpyAsync(outputs + i * all, recv_buf.base, count * (size_t)tm_size, stream));
     }
     TM_MUST(cclStreamSynchronize(stream));
@@ -119,25 +121,27 @@ static void back_to_back(unsigned calls)
     free(outputs);
 }
 
-/* LL, direct, staged, partitioned and a barrier now and then, in all orders of three, with grids 1, 4, 16
- * alternating. */
+/* LL, direct, staged, partitioned or copy, in all orders of three, with grids 1, 4, 16 alternating. */
 static void all_orders(void)
 {
-    static const int variants[] = {cclVariantLL, cclVariantDirect, cclVariantStaged, cclVariantPartitioned};
+    static const int variants[] = {cclVariantLL, cclVariantDirect, cclVariantStaged, cclVariantPartitioned, cclVariantCopy};
+    enum { ALL = 5 * 5 * 5 };
     static const int blocks[] = {1, 4, 16, CCL_UNSET};
-    struct step steps[64 * 3];
+    static const unsigned weight[] = {1, 5, 25};
+    struct step steps[ALL * 3];
     unsigned number = 0;
 
-    for (unsigned i = 0; i < 64; i++) {
+    for (unsigned i = 0; i < ALL; i++) {
         for (unsigned k = 0; k < 3; k++, number++) {
             struct step *s = &steps[number];
 
             memset(s, 0, sizeof(*s));
-            s->variant = variants[i >> 2 * k & 3];
+            s->variant = variants[i / weight[k] % 5];
             s->blocks = blocks[(number + number / 4) % 4];
             if (s->variant == cclVariantPartitioned && s->blocks < tm_size) { /* a block for each rank */
                 s->blocks = s->blocks == CCL_UNSET ? CCL_UNSET : 16;
             }
+            s->blocks = s->variant == cclVariantCopy ? CCL_UNSET : s->blocks;
             s->count = s->variant == cclVariantLL ? 1 + number * 37 % 3000 : 1 + number * 7919 % (full ? 40000 : 9000);
         }
     }
@@ -153,8 +157,8 @@ static void random_orders(unsigned calls)
     for (unsigned i = 0; i < calls; i++) {
         uint64_t dice = tm_random(&state);
 
-        steps[i].variant = (int)(dice % 4);
-        steps[i].blocks = (const int[]){CCL_UNSET, 1, 4, 16}[dice >> 8 & 3];
+        steps[i].variant = dice % 5 == 4 ? cclVariantCopy : (int)(dice % 5);
+        steps[i].blocks = dice % 5 == 4 ? CCL_UNSET : (const int[]){CCL_UNSET, 1, 4, 16}[dice >> 8 & 3];
         steps[i].count = 1 + (dice >> 16) % ((dice >> 10 & 7) == 0 ? 60000 : 600);
     }
     run_steps(steps, calls, "random orders", NULL);
@@ -333,7 +337,8 @@ int main(int argc, char **argv)
     budget = full ? (size_t)16 << 20 : (size_t)3 << 20;
     tm_buf_create(&send_buf, comm, TM_HEAP, budget);
     tm_buf_create(&recv_buf, comm, TM_HEAP, budget * (size_t)tm_size);
-    back_to_back(1000);
+    back_to_back(1000, cclVariantAuto);
+    back_to_back(300, cclVariantCopy);
     all_orders();
     random_orders(full ? 1000 : 200);
     skewed();

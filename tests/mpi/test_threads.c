@@ -74,7 +74,10 @@ static void init_all(int n)
         }
         TM_MUST(cclGroupStart());
         for (int i = 0; i < n; i++) {
-            TM_OK(cclAllGather(send[i], recv[i], count, cclUint8, comms[i], streams[i]));
+            cclCallConfig_t config = CCL_CALL_CONFIG_INITIALIZER;
+
+            config.variant = round % 2 == 0 ? cclVariantAuto : cclVariantCopy;
+            TM_OK(cclAllGather2D(send[i], count, recv[i], count, 1, count, cclUint8, &config, comms[i], streams[i]));
         }
         TM_MUST(cclGroupEnd());
         for (int i = 0; i < n; i++) {

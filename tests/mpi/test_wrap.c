@@ -17,17 +17,20 @@ static cclStream_t stream;
 static void gathers(const char *what, size_t count, int variant)
 {
     cclCallConfig_t config = CCL_CALL_CONFIG_INITIALIZER;
-    uint64_t *send, *recv;
+    size_t all = count * (size_t)tm_size;
+    uint64_t *mine = malloc(count * 8), *got = malloc(all * 8);
+    void *send = NULL, *recv = NULL;
     int wrong = 0;
 
     tm_at("%s", what);
-    TM_MUST(cclMemAlloc(comm, (void **)&send, count * 8));
-    TM_MUST(cclMemAlloc(comm, (void **)&recv, count * 8 * (size_t)tm_size));
+    TM_MUST(cclMemAlloc(comm, &send, count * 8));
+    TM_MUST(cclMemAlloc(comm, &recv, all * 8));
     config.variant = variant;
     for (uint64_t call = 0; call < CALLS; call++) {
         for (size_t i = 0; i < count; i++) {
-            send[i] = call << 32 | (uint64_t)tm_rank << 24 | i;
+            mine[i] = call << 32 | (uint64_t)tm_rank << 24 | i;
         }
+        tm_put(send, mine, count * 8);
         if (call % 64 == 63 && tm_rank == (int)(call / 64 % (uint64_t)tm_size)) {
             tm_sleep_ms(2);
         }
@@ -35,13 +38,16 @@ static void gathers(const char *what, size_t count, int variant)
             !TM_OK(cclStreamSynchronize(stream))) {
             MPI_Abort(MPI_COMM_WORLD, 1); /* the other ranks may wait for this one in a call of their own */
         }
-        for (size_t i = 0; i < count * (size_t)tm_size; i++) {
-            wrong += recv[i] != (call << 32 | (uint64_t)(i / count) << 24 | i % count);
+        tm_get(got, recv, all * 8);
+        for (size_t i = 0; i < all; i++) {
+            wrong += got[i] != (call << 32 | (uint64_t)(i / count) << 24 | i % count);
         }
     }
     TEST_EQ(wrong, 0);
     TM_OK(cclMemFree(comm, recv));
     TM_OK(cclMemFree(comm, send));
+    free(mine);
+    free(got);
 }
 
 int main(int argc, char **argv)

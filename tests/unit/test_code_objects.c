@@ -12,7 +12,7 @@
 #include "runtime/code_objects.h"
 #include "test.h"
 
-#define MAX_ARCHS 16
+#define MAX_ARCHS 32 /* times two forms */
 #define OSABI_AMDGPU_HSA 64
 #define MACHINE_AMDGPU 224
 #define FLAGS_MACH 0xffu
@@ -32,9 +32,10 @@ static const struct {
     uint32_t mach;
 } amd_archs[] = {{"gfx90a", 0x3f}, {"gfx942", 0x4c}, {"gfx950", 0x4f}, {"gfx1100", 0x41}, {"gfx1250", 0x49}};
 
-/* How often each kernel was found for one architecture. */
+/* How often each kernel was found for one architecture and form. */
 static struct arch_count {
     const char *arch;
+    bool traced;
     enum ccl_code_kind kind;
     int code[CCL_NUM_KERNELS], descriptors[CCL_NUM_KERNELS];
 } counts[MAX_ARCHS];
@@ -42,8 +43,9 @@ static int num_counts;
 
 static struct arch_count *count_of(const struct ccl_code_object *object)
 {
+    bool traced = strstr(object->file, "_traced") != NULL;
     for (int i = 0; i < num_counts; i++) {
-        if (strcmp(counts[i].arch, object->arch) == 0) {
+        if (strcmp(counts[i].arch, object->arch) == 0 && counts[i].traced == traced) {
             return &counts[i];
         }
     }
@@ -52,6 +54,7 @@ static struct arch_count *count_of(const struct ccl_code_object *object)
         return NULL;
     }
     counts[num_counts].arch = object->arch;
+    counts[num_counts].traced = traced;
     counts[num_counts].kind = object->kind;
     return &counts[num_counts++];
 }
@@ -162,11 +165,11 @@ int main(void)
     for (int i = 0; i < num_counts; i++) {
         for (int k = 0; k < CCL_NUM_KERNELS; k++) {
             if (counts[i].code[k] != 1 || counts[i].descriptors[k] != 1) {
-                TEST_FAIL("%s: %s found %d times, its descriptor %d times, want 1", counts[i].arch, kernel_names[k],
-                          counts[i].code[k], counts[i].descriptors[k]);
+                TEST_FAIL("%s%s: %s found %d times, its descriptor %d times, want 1", counts[i].arch,
+                          counts[i].traced ? " traced" : "", kernel_names[k], counts[i].code[k], counts[i].descriptors[k]);
             }
         }
-        printf("%s: %d kernels\n", counts[i].arch, CCL_NUM_KERNELS);
+        printf("%s%s: %d kernels\n", counts[i].arch, counts[i].traced ? ", traced" : "", CCL_NUM_KERNELS);
     }
     return test_result();
 }

@@ -1,0 +1,89 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+#
+# Sourced by bench/gpu.sh and tests/gpu.sh: finds the NVIDIA tools, builds with the code objects of the local nvcc, keeps an MPS daemon of its
+# own, and starts ranks on this machine. Expects root (the source tree).
+
+: "${root:?the script that sources this sets it}"
+
+die() {
+    echo "${0##*/}: $*" >&2
+    exit 2
+}
+
+# Tools that are often outside of PATH.
+PATH=$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin
+
+gpu_require() {
+    local tool
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null || die "$tool is missing"
+    done
+}
+
+# gpu_build BUILD TARGET...: Release, NVIDIA code objects only.
+gpu_build() {
+    local build=$1 generator=()
+    shift
+    mkdir -p "$build"
+    if [ ! -f "$build/CMakeCache.txt" ] && command -v ninja >/dev/null; then
+        generator=(-G Ninja)
+    fi
+    cmake -S "$root" -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DCCL_TEST_BACKEND=gpu \
+        -DCCL_HIP_CLANG="$(command -v false)" >"$build/configure.log" 2>&1 || {
+        tail -n 20 "$build/configure.log" >&2
+        die "cmake failed"
+    }
+    grep -E 'GPU code objects, NVIDIA|MPI not found' "$build/configure.log" | sed 's/^-- //' || true
+    cmake --build "$build" --parallel "$(nproc)" --target "$@" >"$build/build.log" 2>&1 || {
+        grep -E -A5 'error|FAILED' "$build/build.log" | head -n 30 >&2
+        die "the build failed ($build/build.log)"
+    }
+}
+
+mps_folder=""
+
+mps_start() {
+    mps_folder=$(mktemp -d -t mps.XXXXXX)
+    export CUDA_MPS_PIPE_DIRECTORY=$mps_folder/pipe CUDA_MPS_LOG_DIRECTORY=$mps_folder/log
+    mkdir "$CUDA_MPS_PIPE_DIRECTORY" "$CUDA_MPS_LOG_DIRECTORY"
+    # A daemon that kept this shell's output open would keep a caller's pipe open.
+    nvidia-cuda-mps-control -d </dev/null >"$mps_folder/start" 2>&1 || {
+        cat "$mps_folder/start" >&2
+        die "the MPS daemon does not start"
+    }
+}
+
+# Ranks that died may keep the daemon from ending; then it is killed by the number it left.
+mps_stop() {
+    local pid
+    [ -n "$mps_folder" ] || return 0
+    pid=$(cat "$mps_folder/pipe/nvidia-cuda-mps-control.pid" 2>/dev/null || true)
+    echo quit | timeout 20 nvidia-cuda-mps-control >/dev/null 2>&1 || { [ -z "$pid" ] || kill -9 "$pid" 2>/dev/null || true; }
+    rm -rf "$mps_folder"
+    mps_folder=""
+}
+
+# Programs started from here on use no daemon, not even one of somebody else.
+mps_none() {
+    mps_stop
+    no_mps=${no_mps:-$(mktemp -d -t mps.XXXXXX)}
+    export CUDA_MPS_PIPE_DIRECTORY=$no_mps CUDA_MPS_LOG_DIRECTORY=$no_mps
+}
+
+mps_cleanup() {
+    mps_stop
+    [ -z "${no_mps:-}" ] || rm -rf "$no_mps"
+}
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_btl=self,vader OMPI_MCA_oob_tcp_if_include=lo OMPI_MCA_btl_base_warn_component_unused=0 OMPI_MCA_plm_rsh_agent=
+# A hardware queue for each stream of a process that is several ranks.
+export CUDA_DEVICE_MAX_CONNECTIONS=32
+
+# gpu_ranks SECONDS RANKS COMMAND...
+gpu_ranks() {
+    local seconds=$1 ranks=$2
+    shift 2
+    timeout --kill-after=10 "$seconds" mpirun --bind-to none -n "$ranks" "$@"
+}
