@@ -14,14 +14,15 @@
 
 const char *ccl_gpu_unusable(bool thorough)
 {
-    static char text[160]; /* the same for every caller */
+    static char text[512]; /* the same for every caller */
     char arch[32] = "";
     const char *why = ccl_gpu_api_try(thorough);
     if (why != NULL) {
         return why;
     }
     if (ccl_gpu_first_arch(arch, sizeof(arch)) != cclSuccess) {
-        return "the architecture of device 0 is unknown";
+        snprintf(text, sizeof(text), "the architecture of device 0 is unknown: %s", ccl_error_last());
+        return text;
     }
     if (!ccl_gpu_has_code(ccl_gpu.vendor, arch)) {
         snprintf(text, sizeof(text), "this build has no code object for %s", arch);

@@ -5,7 +5,6 @@
 #ifndef FAKE_TEST_H
 #define FAKE_TEST_H
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,19 +45,6 @@ static inline int run_case(int (*function)(const void *arg), const void *arg)
     }
     int status = 0;
     return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static inline int count_fds(void)
-{
-    int count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    while (dir != NULL && readdir(dir) != NULL) {
-        count++;
-    }
-    if (dir != NULL) {
-        closedir(dir);
-    }
-    return count;
 }
 
 #endif
