@@ -135,8 +135,7 @@ static void pin_seen(struct ccl_heap *heap)
     }
 }
 
-/* Peers may map this chunk by a handle that is no reference, so it must not be freed yet. Of a family that was split they may go on to do so in
- * another communicator, and nobody will know when they end. */
+/* Peers may map this chunk by a handle that is no reference. Of a family that was split they may go on to, in a communicator unknown here. */
 static void keep_chunk(struct ccl_heap *heap, struct ccl_window *w)
 {
     struct ccl_mem_list *kept = heap->kept;

@@ -270,7 +270,16 @@ static void copied_table(struct world *world)
     team_close(&team, true);
 }
 
-/* Rank 0 ends unclean while the others still store into its memory. */
+/* As a legacy IPC handle: a mapping is no reference. */
+static cclResult_t uncounted_export(void *base, struct ccl_mem_handle *handle)
+{
+    CCL_TRY(ccl_runtime_host.mem_export(base, handle));
+    handle->counted = false;
+    return cclSuccess;
+}
+
+/* Rank 0 ends unclean while the others still store into its memory. stays: mappings are no references, so it may not be freed, and the others, who
+ * end cleanly, get theirs handed over to be freed later. */
 static void late_stores(struct world *world, const struct ccl_runtime_ops *ops, bool stays)
 {
     struct team team = {.boot = world->boot};
@@ -299,7 +308,14 @@ static void late_stores(struct world *world, const struct ccl_runtime_ops *ops, 
     }
     barrier(&team);
     if (team.rank != 0) {
+        struct ccl_mem_list kept = {NULL, 0};
+        ccl_heap_keep(team.heap, &kept);
         team_close(&team, true);
+        TEST_EQ(kept.count, stays);
+        for (size_t i = 0; i < kept.count; i++) {
+            TEST_OK(ops->mem_free(kept.ptr[i]));
+        }
+        free(kept.ptr);
     }
     TEST_OK(ccl_bootstrap_barrier(world->boot));
     TEST_EQ(ccl_host_memory_count(), stays && (world->rank == 0 || !world->processes));
@@ -310,6 +326,7 @@ static void unclean(struct world *world)
 {
     struct ccl_runtime_ops ops = test_ops;
     ops.device_props = no_host_props;
+    ops.mem_export = uncounted_export;
     late_stores(world, &test_ops, false);
     late_stores(world, &ops, true);
 }
