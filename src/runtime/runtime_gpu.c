@@ -84,6 +84,43 @@ static cclResult_t gpu_copy(void *dst, const void *src, size_t bytes, struct ccl
     RETURN_CALL(setup, copy, dst, src, bytes, stream);
 }
 
+/* CUDA_MEMCPY2D */
+struct copy_2d_side {
+    size_t x_bytes, y;
+    int type;
+    void *host;
+    uint64_t device;
+    void *array;
+    size_t pitch;
+};
+struct copy_2d {
+    struct copy_2d_side src, dst;
+    size_t row_bytes, rows;
+};
+#define CUDA_MEMORY_UNIFIED 4
+#define MAX_PITCH ((size_t)INT32_MAX) /* of every device of both vendors */
+
+static cclResult_t gpu_copy_2d(void *dst, size_t ld_dst, const void *src, size_t ld_src, size_t row_bytes, size_t rows,
+                               struct cclStream *stream)
+{
+    CCL_CHECK(dst != NULL && src != NULL && row_bytes > 0 && rows > 0 && ld_dst >= row_bytes && ld_src >= row_bytes,
+              cclInvalidArgument, CCL_RT, "copy of %zu rows of %zu bytes from %p, %zu bytes apart, to %p, %zu bytes apart", rows,
+              row_bytes, src, ld_src, dst, ld_dst);
+    if (ld_dst > MAX_PITCH || ld_src > MAX_PITCH) {
+        for (size_t r = 0; r < rows; r++) {
+            CCL_TRY(gpu_copy((char *)dst + r * ld_dst, (const char *)src + r * ld_src, row_bytes, stream));
+        }
+        return cclSuccess;
+    }
+    if (ccl_gpu.vendor == CCL_GPU_AMD) {
+        RETURN_CALL(copy_2d_kind, dst, ld_dst, src, ld_src, row_bytes, rows, HIP_COPY_DEFAULT, stream);
+    }
+    struct copy_2d desc = {.src = {.type = CUDA_MEMORY_UNIFIED, .device = (uintptr_t)src, .pitch = ld_src},
+                           .dst = {.type = CUDA_MEMORY_UNIFIED, .device = (uintptr_t)dst, .pitch = ld_dst},
+                           .row_bytes = row_bytes, .rows = rows};
+    RETURN_CALL(copy_2d, &desc, stream);
+}
+
 static cclResult_t gpu_fill(void *dst, int byte, size_t bytes, struct cclStream *stream)
 {
     CCL_CHECK(bytes == 0 || dst != NULL, cclInvalidArgument, CCL_RT, "fill of %zu bytes at %p", bytes, dst);
@@ -210,6 +247,7 @@ const struct ccl_runtime_ops ccl_runtime_gpu = {
     .mem_import = ccl_gpu_mem_import,
     .mem_close = ccl_gpu_mem_close,
     .copy = gpu_copy,
+    .copy_2d = gpu_copy_2d,
     .fill = gpu_fill,
     .stream_create = gpu_stream_create,
     .stream_destroy = gpu_stream_destroy,

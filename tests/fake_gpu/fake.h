@@ -84,7 +84,7 @@ struct fake_op {
     enum { OP_NOTHING, OP_COPY, OP_FILL, OP_KERNEL, OP_RECORD, OP_WAIT } kind;
     void *dst;
     const void *src;
-    size_t bytes;
+    size_t bytes, rows, ld_dst, ld_src;
     int byte;
     const void *function; /* ccl_host_kernel_fn */
     uint32_t grid, args_bytes;

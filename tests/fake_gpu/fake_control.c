@@ -17,8 +17,13 @@ struct fake_counts fake_live;
 
 static const char *const call_names[NUM_CALLS] = {
 #define CCL_GPU(field, hip, cuda, params) [CALL_##field] = FAKE_NAME(hip, cuda),
-#define CCL_HIP(field, hip, params) [CALL_##field] = hip,
+#ifdef FAKE_CUDA
+#define CCL_HIP(field, hip, params) [CALL_##field] = "",
 #define CCL_CUDA(field, cuda, params) [CALL_##field] = cuda,
+#else
+#define CCL_HIP(field, hip, params) [CALL_##field] = hip,
+#define CCL_CUDA(field, cuda, params) [CALL_##field] = "",
+#endif
 #include "runtime/gpu_api.def"
 };
 

@@ -9,7 +9,7 @@ struct fake_counts {
     int allocations, mappings, registrations, streams, events, modules, graphs, execs, objects, handles, reservations;
 };
 struct fake_control {
-    const char *(*call_name)(int call); /* NULL behind the last */
+    const char *(*call_name)(int call); /* NULL behind the last, "" of the other vendor */
     int (*call_count)(int call);        /* since the start or reset */
     void (*reset)(void);                /* counts to 0, no failures planned */
     void (*fail)(const char *call, int nth, int code);

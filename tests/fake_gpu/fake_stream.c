@@ -122,7 +122,9 @@ static void run(const struct fake_op *op)
     pthread_mutex_unlock(&fake_lock);
     switch (op->kind) {
     case OP_COPY:
-        memmove(op->dst, op->src, op->bytes);
+        for (size_t r = 0; r < op->rows; r++) {
+            memmove((char *)op->dst + r * op->ld_dst, (const char *)op->src + r * op->ld_src, op->bytes);
+        }
         break;
     case OP_FILL:
         memset(op->dst, op->byte, op->bytes);

@@ -146,8 +146,11 @@ static cclResult_t use_streams(struct scene *s)
     STEP(s->rt->event_record(s->second, s->stream));
     STEP(s->rt->event_wait(s->other, s->second));
     STEP(s->rt->copy(data + 1000, data, 1000, s->other));
+    STEP(s->rt->copy_2d(data + 3000, 20, data, 10, 10, 7, s->other));
     STEP(s->rt->stream_sync(s->other));
     TEST_EQ(data[1999], 0x5a);
+    TEST_EQ(data[3000 + 6 * 20 + 9], 0x5a);
+    TEST_EQ(data[3000 + 6 * 20 + 10], 0);
     STEP(s->rt->event_sync(s->second));
     STEP(s->rt->event_elapsed(&ms, s->first, s->second));
     TEST_CHECK(ms >= 0);
@@ -397,11 +400,14 @@ int main(int argc, char **argv)
     start_peer();
     fake = fake_open();
     TEST_EQ(run_case(run_one, &none), 0);
+    if (test_failures != 0) {
+        return test_result();
+    }
     int cases = 1;
     for (int i = 0; fake->call_name(i) != NULL; i++) {
         for (int nth = 1; nth <= TIMES; nth++) {
             struct failure failure = {fake->call_name(i), nth};
-            if (argc > 1 && strcmp(argv[1], failure.call) != 0) {
+            if (failure.call[0] == '\0' || (argc > 1 && strcmp(argv[1], failure.call) != 0)) {
                 continue;
             }
             int rc = run_case(run_one, &failure);

@@ -35,6 +35,7 @@ static const struct gpu_row our_rows[] = {
     X(mem_alloc_flags, hipExtMallocWithFlags, void **, size_t, unsigned int)                                                \
     X(mem_free, hipFree, void *)                                                                                            \
     X(copy_kind, hipMemcpyAsync, void *, const void *, size_t, hipMemcpyKind, hipStream_t)                                  \
+    X(copy_2d_kind, hipMemcpy2DAsync, void *, size_t, const void *, size_t, size_t, size_t, hipMemcpyKind, hipStream_t)     \
     X(fill, hipMemsetAsync, void *, int, size_t, hipStream_t)                                                               \
     X(host_register, hipHostRegister, void *, size_t, unsigned int)                                                         \
     X(host_unregister, hipHostUnregister, void *)                                                                           \
@@ -44,6 +45,9 @@ static const struct gpu_row our_rows[] = {
     X(ipc_export, hipIpcGetMemHandle, hipIpcMemHandle_t *, void *)                                                          \
     X(ipc_import, hipIpcOpenMemHandle, void **, hipIpcMemHandle_t, unsigned int)                                            \
     X(ipc_close, hipIpcCloseMemHandle, void *)                                                                              \
+    X(external_import, hipImportExternalMemory, hipExternalMemory_t *, const hipExternalMemoryHandleDesc *)                 \
+    X(external_map, hipExternalMemoryGetMappedBuffer, void **, hipExternalMemory_t, const hipExternalMemoryBufferDesc *)    \
+    X(external_destroy, hipDestroyExternalMemory, hipExternalMemory_t)                                                      \
     X(vmm_granularity, hipMemGetAllocationGranularity, size_t *, const hipMemAllocationProp *,                              \
       hipMemAllocationGranularity_flags)                                                                                    \
     X(vmm_create, hipMemCreate, hipMemGenericAllocationHandle_t *, size_t, const hipMemAllocationProp *, unsigned long long) \
@@ -64,6 +68,7 @@ static const struct gpu_row our_rows[] = {
     X(event_create, hipEventCreateWithFlags, hipEvent_t *, unsigned)                                                        \
     X(event_destroy, hipEventDestroy, hipEvent_t)                                                                           \
     X(event_record, hipEventRecord, hipEvent_t, hipStream_t)                                                                \
+    X(event_query, hipEventQuery, hipEvent_t)                                                                               \
     X(event_sync, hipEventSynchronize, hipEvent_t)                                                                          \
     X(event_elapsed, hipEventElapsedTime, float *, hipEvent_t, hipEvent_t)                                                  \
     X(capture_begin, hipStreamBeginCapture, hipStream_t, hipStreamCaptureMode)                                              \

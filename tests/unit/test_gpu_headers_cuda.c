@@ -37,6 +37,7 @@ static const struct gpu_row our_rows[] = {
     X(mem_alloc, cuMemAlloc, CUdeviceptr *, size_t)                                                                     \
     X(mem_free, cuMemFree, CUdeviceptr)                                                                                 \
     X(copy, cuMemcpyAsync, CUdeviceptr, CUdeviceptr, size_t, CUstream)                                                  \
+    X(copy_2d, cuMemcpy2DAsync, const CUDA_MEMCPY2D *, CUstream)                                                        \
     X(fill, cuMemsetD8Async, CUdeviceptr, unsigned char, size_t, CUstream)                                              \
     X(host_register, cuMemHostRegister, void *, size_t, unsigned int)                                                   \
     X(host_unregister, cuMemHostUnregister, void *)                                                                     \
@@ -62,10 +63,12 @@ static const struct gpu_row our_rows[] = {
     X(stream_destroy, cuStreamDestroy, CUstream)                                                                        \
     X(stream_sync, cuStreamSynchronize, CUstream)                                                                       \
     X(stream_query, cuStreamQuery, CUstream)                                                                            \
+    X(stream_id, cuStreamGetId, CUstream, unsigned long long *)                                                         \
     X(stream_wait, cuStreamWaitEvent, CUstream, CUevent, unsigned int)                                                  \
     X(event_create, cuEventCreate, CUevent *, unsigned int)                                                             \
     X(event_destroy, cuEventDestroy, CUevent)                                                                           \
     X(event_record, cuEventRecord, CUevent, CUstream)                                                                   \
+    X(event_query, cuEventQuery, CUevent)                                                                               \
     X(event_sync, cuEventSynchronize, CUevent)                                                                          \
     X(capture_begin, cuStreamBeginCapture, CUstream, CUstreamCaptureMode)                                               \
     X(capture_end, cuStreamEndCapture, CUstream, CUgraph *)                                                             \
@@ -82,6 +85,7 @@ static const struct gpu_row our_rows[] = {
     X(module_function, cuModuleGetFunction, CUfunction *, CUmodule, const char *)                                       \
     X(function_attribute, cuFuncGetAttribute, int *, CUfunction_attribute, CUfunction)                                  \
     X(function_set_attribute, cuFuncSetAttribute, CUfunction, CUfunction_attribute, int)                                \
+    X(function_load, cuFuncLoad, CUfunction)                                                                            \
     X(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor, int *, CUfunction, int, size_t)                           \
     X(launch, cuLaunchKernel, CUfunction, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,         \
       unsigned int, unsigned int, CUstream, void **, void **)
