@@ -113,12 +113,12 @@ static cclResult_t gpu_copy_2d(void *dst, size_t ld_dst, const void *src, size_t
         return cclSuccess;
     }
     if (ccl_gpu.vendor == CCL_GPU_AMD) {
-        RETURN_CALL(copy_2d_kind, dst, ld_dst, src, ld_src, row_bytes, rows, HIP_COPY_DEFAULT, stream);
+        RETURN_CALL(setup, copy_2d_kind, dst, ld_dst, src, ld_src, row_bytes, rows, HIP_COPY_DEFAULT, stream);
     }
     struct copy_2d desc = {.src = {.type = CUDA_MEMORY_UNIFIED, .device = (uintptr_t)src, .pitch = ld_src},
                            .dst = {.type = CUDA_MEMORY_UNIFIED, .device = (uintptr_t)dst, .pitch = ld_dst},
                            .row_bytes = row_bytes, .rows = rows};
-    RETURN_CALL(copy_2d, &desc, stream);
+    RETURN_CALL(setup, copy_2d, &desc, stream);
 }
 
 static cclResult_t gpu_fill(void *dst, int byte, size_t bytes, struct cclStream *stream)
