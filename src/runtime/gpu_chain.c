@@ -220,8 +220,11 @@ static cclResult_t open_capture(struct ccl_chain *chain, const struct capture_in
     capture->id = info->id;
     error = ccl_gpu.graph_retain_object(info->graph, object, 1, OBJECT_MOVE);
     if (error != 0) {
-        /* The object stays ours and is never told: it refers to nothing any more. */
-        drop_capture(capture);
+        int lost = ccl_gpu.user_object_release(object, 1); /* calls on_graph_gone */
+        if (lost != 0) {
+            ccl_gpu_failed(lost, "user_object_release");
+            drop_capture(capture);
+        }
         drop_capture(capture);
         return ccl_gpu_failed(error, "graph_retain_object");
     }

@@ -330,6 +330,15 @@ int fake_user_object_create(void **out, void *ptr, void (*destroy)(void *), unsi
     return 0;
 }
 
+int fake_user_object_release(void *object, unsigned count)
+{
+    FAKE_ENTER(user_object_release);
+    pthread_mutex_lock(&fake_lock);
+    release_object(object, count);
+    pthread_mutex_unlock(&fake_lock);
+    return 0;
+}
+
 int fake_graph_retain_object(void *handle, void *object, unsigned count, unsigned flags)
 {
     FAKE_ENTER(graph_retain_object);

@@ -324,9 +324,15 @@ static bool gives_back(const char *call)
 /* Calls whose failure has another way out or loses nothing but a message. */
 static bool tolerated(const char *call)
 {
-    static const char *const calls[] = {"none"};
-    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-        if (strcmp(call, calls[i]) == 0) {
+    static const char *const words[] = {
+        "DeviceGetUuid", "DeviceGetPCIBusId",                                            /* the other one will do */
+        "PointerGetAttribute",                                                           /* unknown memory is staged */
+        "MemGetAllocationGranularity", "cuMemCreate", "cuMemExportToShareableHandle",    /* then legacy IPC is used */
+        "cuMemRelease",                                                                  /* of the probe for that */
+        "ThreadExchangeStreamCaptureMode", "hipSetDevice", "cuCtxSetCurrent",            /* on the way back */
+    };
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strstr(call, words[i]) != NULL) {
             return true;
         }
     }
@@ -356,7 +362,10 @@ static int run_one(const void *arg)
     if (scene.step != NULL) {
         char code[32];
         snprintf(code, sizeof(code), "%d", CODE);
-        if (failure->call == NULL || strstr(text, failure->call) == NULL || strstr(text, code) == NULL) {
+        bool named = failure->call != NULL && strstr(text, failure->call) != NULL && strstr(text, code) != NULL;
+        /* The peer shares its memory in a way that this process has found it cannot. */
+        bool follows = failure->call != NULL && tolerated(failure->call) && strstr(text, "descriptors (vmm)") != NULL;
+        if (!named && !follows) {
             TEST_FAIL("%s: the error is %d: %s", label, rc, text);
         }
     }
@@ -379,7 +388,8 @@ static int run_one(const void *arg)
     if (!happened && errors_on_the_way_out != 0) {
         TEST_FAIL("%s: %d errors while cleaning up: %s", label, errors_on_the_way_out, ccl_error_last());
     }
-    if (happened && scene.step == NULL && errors_on_the_way_out == 0 && !tolerated(failure->call)) {
+    bool told = scene.step != NULL || (happened && strstr(ccl_error_last(), failure->call) != NULL);
+    if (happened && !told && !tolerated(failure->call)) {
         TEST_FAIL("%s: nobody noticed", label);
     }
     if (getenv("FAKE_TEST_VERBOSE") != NULL) {

@@ -95,6 +95,7 @@ static const struct gpu_row our_rows[] = {
 /* Rows that came with HIP 5.3. */
 #define HIP_ROWS_LATER(X)                                                                                 \
     X(user_object_create, hipUserObjectCreate, hipUserObject_t *, void *, hipHostFn_t, unsigned int, unsigned int) \
+    X(user_object_release, hipUserObjectRelease, hipUserObject_t, unsigned int)                                    \
     X(graph_retain_object, hipGraphRetainUserObject, hipGraph_t, hipUserObject_t, unsigned int, unsigned int)
 
 #define HAS_LATER (HIP_VERSION >= 50300000)
@@ -109,7 +110,7 @@ static const struct gpu_row vendor_rows[] = {
 #if HAS_LATER
 static const char *const absent[] = {NULL};
 #else
-static const char *const absent[] = {"user_object_create", "graph_retain_object", NULL};
+static const char *const absent[] = {"user_object_create", "user_object_release", "graph_retain_object", NULL};
 #endif
 
 #define PROVE(field, symbol, ...) \

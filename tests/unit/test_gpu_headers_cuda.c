@@ -80,6 +80,7 @@ static const struct gpu_row our_rows[] = {
     X(graph_add_record, cuGraphAddEventRecordNode, CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUevent)        \
     X(graph_add_wait, cuGraphAddEventWaitNode, CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUevent)            \
     X(user_object_create, cuUserObjectCreate, CUuserObject *, void *, CUhostFn, unsigned int, unsigned int)             \
+    X(user_object_release, cuUserObjectRelease, CUuserObject, unsigned int)                                             \
     X(graph_retain_object, cuGraphRetainUserObject, CUgraph, CUuserObject, unsigned int, unsigned int)                  \
     X(module_load, cuModuleLoadData, CUmodule *, const void *)                                                          \
     X(module_function, cuModuleGetFunction, CUfunction *, CUmodule, const char *)                                       \
