@@ -43,6 +43,8 @@ RULES = [
     ("src/util/*", UTIL, []),
     ("src/compat/*", UTIL + ["include/compat/*"], []),
     ("kernels/*", ["include/ccl/device.h"], []),
+    ("tests/unit/test_gpu_headers*", ["include/*", "src/*", "kernels/*", "tests/test.h"], ["gpu"]),
+    ("tests/fake_gpu/*", ["include/*", "src/*", "kernels/*", "tests/test.h"], []),
     ("tests/unit/*", ["include/*", "src/*", "kernels/*", "tests/test.h"], ["socket"]),
     ("tests/fuzz/*", ["include/*", "src/*", "kernels/*", "tests/test.h"], ["socket"]),
     ("tests/emu/*", UTIL + ["src/runtime/runtime.h", "src/runtime/code_objects.h", "kernels/*", "tests/test.h"], []),

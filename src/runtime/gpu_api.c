@@ -84,9 +84,13 @@ static bool try_vendor(enum ccl_gpu_vendor vendor, const char *const *names, cha
         return false;
     }
     int count = 0, error = api.init(0);
-    error = error != 0 ? error : api.device_count(&count);
+    const char *call = vendor == CCL_GPU_AMD ? "hipInit" : "cuInit";
+    if (error == 0) {
+        call = vendor == CCL_GPU_AMD ? "hipGetDeviceCount" : "cuDeviceGetCount";
+        error = api.device_count(&count);
+    }
     if (error != 0 || count < 1) {
-        snprintf(why, why_bytes, "%s reports no device (error %d)", api.library, error);
+        snprintf(why, why_bytes, "%s reports no device (%s: error %d)", api.library, call, error);
         return false;
     }
     ccl_gpu = api;

@@ -14,19 +14,6 @@ struct ccl_gpu_ipc { /* hipIpcMemHandle_t, CUipcMemHandle */
     char bytes[64];
 };
 
-/* CUDA_MEMCPY2D: type 4 takes the addresses as they are, host or device. */
-struct ccl_cuda_copy_2d {
-    struct {
-        size_t x, y;
-        int type;
-        const void *host;
-        uint64_t device;
-        void *array;
-        size_t pitch;
-    } src, dst;
-    size_t row_bytes, rows;
-};
-
 enum ccl_gpu_vendor { CCL_GPU_NONE, CCL_GPU_AMD, CCL_GPU_NVIDIA };
 
 struct ccl_gpu_api {

@@ -28,7 +28,6 @@
 #define DEPS_SET 1u
 #define OBJECT_NO_SYNC 1u
 #define OBJECT_MOVE 1u
-#define MODE_RELAXED 2
 #define NOT_READY 600
 #define CAPTURE_IMPLICIT 906
 
@@ -221,8 +220,11 @@ static cclResult_t open_capture(struct ccl_chain *chain, const struct capture_in
     capture->id = info->id;
     error = ccl_gpu.graph_retain_object(info->graph, object, 1, OBJECT_MOVE);
     if (error != 0) {
-        /* The object stays ours and is never told: it refers to nothing any more. */
-        drop_capture(capture);
+        int lost = ccl_gpu.user_object_release(object, 1); /* calls on_graph_gone */
+        if (lost != 0) {
+            ccl_gpu_failed(lost, "user_object_release");
+            drop_capture(capture);
+        }
         drop_capture(capture);
         return ccl_gpu_failed(error, "graph_retain_object");
     }
@@ -343,17 +345,12 @@ cclResult_t ccl_gpu_chain_after(struct ccl_chain *chain, struct cclStream *strea
     return rc;
 }
 
-/* Relaxed: what is asked about the event is no part of anybody's capture, and must not end one. */
+/* As setup: what is asked about the event is no part of anybody's capture, and must not end one. */
 static cclResult_t ask_event(struct ccl_chain *chain, int (*ask)(void *event), const char *call)
 {
     struct ccl_gpu_guard guard;
-    int mode = MODE_RELAXED;
-    CCL_TRY(ccl_gpu_enter(chain->anchor->device, &guard));
-    int error = ccl_gpu.capture_mode(&mode);
-    if (error == 0) {
-        error = ask(chain->anchor->event);
-        ccl_gpu.capture_mode(&mode);
-    }
+    CCL_TRY(ccl_gpu_enter_setup_on(chain->anchor->device, &guard));
+    int error = ask(chain->anchor->event);
     ccl_gpu_leave(&guard);
     return error == 0 ? cclSuccess : error == NOT_READY ? cclInProgress : ccl_gpu_failed(error, call);
 }

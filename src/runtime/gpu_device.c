@@ -52,15 +52,21 @@ cclResult_t ccl_gpu_init(void)
 
 /* ---- what a device is ---- */
 
-static void read_pci(struct ccl_gpu_device *d, char *text, int bytes)
+/* On AMD it finds the device in HSA, so there it must be known. */
+static cclResult_t read_pci(struct ccl_gpu_device *d, char *text, int bytes)
 {
     unsigned domain = 0, bus = 0, slot = 0;
     memset(text, 0, (size_t)bytes);
-    if (ccl_gpu.device_pci(text, bytes - 1, d->handle) == 0 && sscanf(text, "%x:%x:%x", &domain, &bus, &slot) == 3) {
+    int error = ccl_gpu.device_pci(text, bytes - 1, d->handle);
+    if (error != 0 && !is_cuda()) {
+        return ccl_gpu_failed(error, "device_pci");
+    }
+    if (error == 0 && sscanf(text, "%x:%x:%x", &domain, &bus, &slot) == 3) {
         d->pci_domain = (int)domain;
         d->pci_bus = (int)bus;
         d->pci_slot = (int)slot;
     }
+    return cclSuccess;
 }
 
 static uint64_t hash_bytes(const void *data, size_t bytes)
@@ -86,7 +92,7 @@ static uint64_t read_uid(struct ccl_gpu_device *d, const char *pci, size_t pci_b
 static cclResult_t read_arch(struct ccl_gpu_device *d)
 {
     char pci[64];
-    read_pci(d, pci, sizeof(pci));
+    CCL_TRY(read_pci(d, pci, sizeof(pci)));
     d->props.uid = read_uid(d, pci, sizeof(pci));
     if (is_cuda()) {
         int major = 0, minor = 0;

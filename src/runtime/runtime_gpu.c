@@ -11,18 +11,18 @@
 #define NOT_READY 600
 #define INVALID_HANDLE 400
 #define HIP_COPY_DEFAULT 4
-#define CUDA_MEMORY_ANY 4 /* CU_MEMORYTYPE_UNIFIED */
 
 const char *ccl_gpu_unusable(bool thorough)
 {
-    static char text[160]; /* the same for every caller */
+    static char text[512]; /* the same for every caller */
     char arch[32] = "";
     const char *why = ccl_gpu_api_try(thorough);
     if (why != NULL) {
         return why;
     }
     if (ccl_gpu_first_arch(arch, sizeof(arch)) != cclSuccess) {
-        return "the architecture of device 0 is unknown";
+        snprintf(text, sizeof(text), "the architecture of device 0 is unknown: %s", ccl_error_last());
+        return text;
     }
     if (!ccl_gpu_has_code(ccl_gpu.vendor, arch)) {
         snprintf(text, sizeof(text), "this build has no code object for %s", arch);
@@ -84,17 +84,41 @@ static cclResult_t gpu_copy(void *dst, const void *src, size_t bytes, struct ccl
     RETURN_CALL(setup, copy, dst, src, bytes, stream);
 }
 
+/* CUDA_MEMCPY2D */
+struct copy_2d_side {
+    size_t x_bytes, y;
+    int type;
+    void *host;
+    uint64_t device;
+    void *array;
+    size_t pitch;
+};
+struct copy_2d {
+    struct copy_2d_side src, dst;
+    size_t row_bytes, rows;
+};
+#define CUDA_MEMORY_UNIFIED 4
+#define MAX_PITCH ((size_t)INT32_MAX) /* of every device of both vendors */
+
 static cclResult_t gpu_copy_2d(void *dst, size_t ld_dst, const void *src, size_t ld_src, size_t row_bytes, size_t rows,
                                struct cclStream *stream)
 {
+    CCL_CHECK(dst != NULL && src != NULL && row_bytes > 0 && rows > 0 && ld_dst >= row_bytes && ld_src >= row_bytes,
+              cclInvalidArgument, CCL_RT, "copy of %zu rows of %zu bytes from %p, %zu bytes apart, to %p, %zu bytes apart", rows,
+              row_bytes, src, ld_src, dst, ld_dst);
+    if (ld_dst > MAX_PITCH || ld_src > MAX_PITCH) {
+        for (size_t r = 0; r < rows; r++) {
+            CCL_TRY(gpu_copy((char *)dst + r * ld_dst, (const char *)src + r * ld_src, row_bytes, stream));
+        }
+        return cclSuccess;
+    }
     if (ccl_gpu.vendor == CCL_GPU_AMD) {
         RETURN_CALL(setup, copy_2d_kind, dst, ld_dst, src, ld_src, row_bytes, rows, HIP_COPY_DEFAULT, stream);
     }
-    const struct ccl_cuda_copy_2d copy = {.src = {.type = CUDA_MEMORY_ANY, .device = (uint64_t)src, .pitch = ld_src},
-                                          .dst = {.type = CUDA_MEMORY_ANY, .device = (uint64_t)dst, .pitch = ld_dst},
-                                          .row_bytes = row_bytes,
-                                          .rows = rows};
-    RETURN_CALL(setup, copy_2d, &copy, stream);
+    struct copy_2d desc = {.src = {.type = CUDA_MEMORY_UNIFIED, .device = (uintptr_t)src, .pitch = ld_src},
+                           .dst = {.type = CUDA_MEMORY_UNIFIED, .device = (uintptr_t)dst, .pitch = ld_dst},
+                           .row_bytes = row_bytes, .rows = rows};
+    RETURN_CALL(setup, copy_2d, &desc, stream);
 }
 
 static cclResult_t gpu_fill(void *dst, int byte, size_t bytes, struct cclStream *stream)

@@ -56,20 +56,29 @@ cclResult_t ccl_gpu_failed(int error, const char *call)
 
 cclResult_t ccl_gpu_enter(int device, struct ccl_gpu_guard *guard)
 {
-    guard->device = current;
+    *guard = (struct ccl_gpu_guard){.device = current, .mode = mode};
     current = device;
+    return cclSuccess;
+}
+
+cclResult_t ccl_gpu_enter_setup_on(int device, struct ccl_gpu_guard *guard)
+{
+    ccl_gpu_enter(device, guard);
+    mode = 2; /* relaxed */
     return cclSuccess;
 }
 
 cclResult_t ccl_gpu_enter_current(struct ccl_gpu_guard *guard, int *device)
 {
-    guard->device = *device = current;
+    *device = current;
+    *guard = (struct ccl_gpu_guard){.device = current, .mode = mode};
     return cclSuccess;
 }
 
 void ccl_gpu_leave(const struct ccl_gpu_guard *guard)
 {
     current = guard->device;
+    mode = guard->mode;
 }
 
 /* ---- the runtime ---- */
@@ -245,14 +254,6 @@ static int fake_id(void *stream, unsigned long long *id)
     return 0;
 }
 
-static int fake_mode(int *value)
-{
-    int old = mode;
-    mode = *value;
-    *value = old;
-    return 0;
-}
-
 static int event_state;
 
 static int fake_query(void *event)
@@ -279,8 +280,7 @@ static void fill_table(void)
                                    .event_sync = fake_query,
                                    .event_query = fake_query,
                                    .stream_wait = fake_wait,
-                                   .stream_id = fake_id,
-                                   .capture_mode = fake_mode};
+                                   .stream_id = fake_id};
 }
 
 /* ---- what a user and a launch do ---- */

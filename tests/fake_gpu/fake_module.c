@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Modules and kernels of the fake runtime. The image must be one for this architecture and contain the kernel's name; what runs is the kernel
+ * of that name from kernels/host.c, compiled into this library. */
+#include "fake.h"
+
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "args.h"
+#include "host.h"
+
+struct fake_function {
+    const char *name;
+    int kernel, device;
+};
+
+struct fake_module {
+    const unsigned char *image;
+    int device;
+    struct fake_function functions[CCL_NUM_KERNELS];
+};
+
+static const char *const kernel_names[CCL_NUM_KERNELS] = {
+#define CCL_K(name, args) "ccl_k_" #name,
+    CCL_KERNEL_LIST(CCL_K)
+#undef CCL_K
+};
+static const uint32_t kernel_bytes[CCL_NUM_KERNELS] = {
+#define CCL_K(name, args) sizeof(args),
+    CCL_KERNEL_LIST(CCL_K)
+#undef CCL_K
+};
+
+#ifdef FAKE_CUDA
+
+/* A fatbin: magic, version, size of the header, size of what follows. */
+static size_t image_bytes(const unsigned char *image)
+{
+    uint64_t body;
+    uint16_t header;
+    memcpy(&header, image + 6, sizeof(header));
+    memcpy(&body, image + 8, sizeof(body));
+    return header + (size_t)body;
+}
+
+static int check_image(const unsigned char *image)
+{
+    static const unsigned char magic[4] = {0x50, 0xed, 0x55, 0xba};
+    if (memcmp(image, magic, sizeof(magic)) != 0) {
+        return CCL_GPU_E_INVALID_IMAGE;
+    }
+    return atoi(fake_arch() + 3) >= 80 ? 0 : CCL_GPU_E_NO_BINARY;
+}
+
+static bool image_has(const unsigned char *image, const char *name)
+{
+    return memmem(image, image_bytes(image), name, strlen(name) + 1) != NULL;
+}
+
+#else
+
+static const struct {
+    const char *arch;
+    unsigned mach;
+} machines[] = {{"gfx90a", 0x3f}, {"gfx942", 0x4c}, {"gfx950", 0x4f}, {"gfx1100", 0x41}, {"gfx1250", 0x49}};
+
+static int check_image(const unsigned char *image)
+{
+    const Elf64_Ehdr *elf = (const Elf64_Ehdr *)image;
+    if (memcmp(image, ELFMAG, SELFMAG) != 0 || elf->e_machine != 224 /* EM_AMDGPU */) {
+        return CCL_GPU_E_INVALID_IMAGE;
+    }
+    for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
+        if (strcmp(machines[i].arch, fake_arch()) == 0) {
+            return (elf->e_flags & 0xff) == machines[i].mach ? 0 : CCL_GPU_E_NO_BINARY;
+        }
+    }
+    return CCL_GPU_E_NO_BINARY;
+}
+
+/* A kernel is the descriptor NAME.kd in the dynamic symbols. */
+static bool image_has(const unsigned char *image, const char *name)
+{
+    char descriptor[96];
+    const Elf64_Ehdr *elf = (const Elf64_Ehdr *)image;
+    const Elf64_Shdr *sections = (const Elf64_Shdr *)(image + elf->e_shoff);
+    snprintf(descriptor, sizeof(descriptor), "%s.kd", name);
+    for (unsigned s = 0; s < elf->e_shnum; s++) {
+        if (sections[s].sh_type != SHT_DYNSYM) {
+            continue;
+        }
+        const Elf64_Sym *symbols = (const Elf64_Sym *)(image + sections[s].sh_offset);
+        const char *strings = (const char *)image + sections[sections[s].sh_link].sh_offset;
+        for (size_t i = 0; i < sections[s].sh_size / sizeof(*symbols); i++) {
+            if (strcmp(strings + symbols[i].st_name, descriptor) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+#endif
+
+int fake_module_load(void **module, const void *image)
+{
+    FAKE_SETUP(module_load);
+    FAKE_CURRENT(device);
+    int code = check_image(image);
+    struct fake_module *m = code == 0 ? calloc(1, sizeof(*m)) : NULL;
+    if (m == NULL) {
+        return code != 0 ? code : CCL_GPU_E_OUT_OF_MEMORY;
+    }
+    m->image = image;
+    m->device = device;
+    pthread_mutex_lock(&fake_lock);
+    fake_live.modules++;
+    pthread_mutex_unlock(&fake_lock);
+    *module = m;
+    return 0;
+}
+
+int fake_module_function(void **function, void *module, const char *name)
+{
+    FAKE_ENTER(module_function);
+    struct fake_module *m = module;
+    for (int k = 0; k < CCL_NUM_KERNELS; k++) {
+        if (strcmp(kernel_names[k], name) == 0 && image_has(m->image, name)) {
+            m->functions[k] = (struct fake_function){kernel_names[k], k, m->device};
+            *function = &m->functions[k];
+            return 0;
+        }
+    }
+    return CCL_GPU_E_NOT_FOUND;
+}
+
+int fake_function_attribute(int *value, int attribute, void *function)
+{
+    FAKE_ENTER(function_attribute);
+    (void)function;
+    *value = attribute == 0 ? 1024 : attribute == 1 ? 256 : 0; /* threads of a block, static shared memory */
+    return attribute <= 9 ? 0 : CCL_GPU_E_INVALID_VALUE;
+}
+
+#ifdef FAKE_CUDA
+int fake_function_set_attribute(void *function, int attribute, int value)
+{
+    FAKE_ENTER(function_set_attribute);
+    (void)function;
+    return attribute == CCL_CUDA_FUNC_MAX_SHARED && value <= (227 << 10) ? 0 : CCL_GPU_E_INVALID_VALUE;
+}
+
+int fake_function_load(void *function)
+{
+    FAKE_SETUP(function_load);
+    return function != NULL ? 0 : CCL_GPU_E_INVALID_HANDLE;
+}
+#endif
+
+int fake_occupancy(int *blocks, void *function, int threads, size_t shared_bytes)
+{
+    FAKE_ENTER(occupancy);
+    if (function == NULL || threads < 1 || threads > 1024 || shared_bytes > (227u << 10)) {
+        return CCL_GPU_E_INVALID_VALUE;
+    }
+    *blocks = 2048 / threads;
+    return 0;
+}
+
+int fake_launch(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned tx, unsigned ty, unsigned tz,
+                unsigned shared_bytes, void *stream_handle, void **params, void **extra)
+{
+    FAKE_ENTER(launch);
+    const struct fake_function *f = function;
+    int code = 0;
+    if (gx < 1 || gy != 1 || gz != 1 || tx < 1 || tx > 1024 || ty != 1 || tz != 1 || extra != NULL ||
+        shared_bytes > (227u << 10)) {
+        return CCL_GPU_E_INVALID_VALUE;
+    }
+    pthread_mutex_lock(&fake_lock);
+    struct fake_stream *stream = fake_stream_of(stream_handle, &code);
+    bool same = stream != NULL && fake_stream_device(stream) == f->device && fake_current() == f->device;
+    pthread_mutex_unlock(&fake_lock);
+    if (!same) {
+        return stream == NULL ? code : CCL_GPU_E_INVALID_HANDLE; /* loaded for another device than the stream's or the current one */
+    }
+    struct fake_op *op = fake_op_new(OP_KERNEL, kernel_bytes[f->kernel]);
+    ccl_host_kernel_fn run = ccl_host_kernels[f->kernel];
+    memcpy(&op->function, &run, sizeof(run));
+    op->grid = gx;
+    memcpy(op->args, params[0], op->args_bytes);
+    return fake_enqueue(stream_handle, op);
+}
