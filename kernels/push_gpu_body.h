@@ -522,7 +522,7 @@ CCL_DEVICE void push_partitioned(CCL_ARGS a, struct push_shared *sh, struct push
     struct push_block b = {sh, end, {0, k, pair, k, group_blocks, 0}, 0, 0, 0};
     b.job.chunks = push_count(a->pieces_down * a->pieces_across, k, group_blocks);
     push_preload(a, &b, v);
-    if (push_begin(a, &b, 8, ccl_grid(), everyone ? 0 : g, everyone ? a->n : g + 1)) {
+    if (push_begin(a, &b, 8, push_group_rows(a, ccl_grid()), everyone ? 0 : g, everyone ? a->n : g + 1)) {
         push_run(a, 0, &b, g + 1, v);
     }
 }
