@@ -69,15 +69,18 @@ CCL_DEVICE uint64_t push_slot(CCL_ARGS a, uint64_t ctl, uint32_t src, uint32_t b
     return ctl + a->lay.ring + (channel * a->lay.slots + c % a->lay.slots) * a->lay.slot_bytes;
 }
 
-/* Flag words nobody wrote in this operation get a recent tag, one column of the block's rows now and then. */
+/* Now and then a block gives a recent tag to those words of one column of its row that nobody writes in this operation. Blocks of a partitioned launch
+ * share rows, so each keeps to the channels it serves; the own column of `full` goes with the own part. */
 CCL_DEVICE void push_leave(CCL_ARGS a, struct push_job *job)
 {
     uint32_t turn;
     if (ccl_tid() == 0 && ccl_scrub_turn(job->n, &turn)) {
         uint64_t me = ccl_peer_ctl(a, a->rank);
         uint32_t x = turn % a->n, d = x >= a->rank ? x - a->rank : x + a->n - a->rank;
-        ccl_store_relaxed_system_u64(ccl_credit_addr(a, me, job->block, x), CCL_TAGGED(job->n, 0));
-        if (d == 0 || d < job->ch.from_first || d >= job->ch.from_last || job->chunks == 0) {
+        if (d >= job->ch.to_first && d < job->ch.to_last) {
+            ccl_store_relaxed_system_u64(ccl_credit_addr(a, me, job->block, x), CCL_TAGGED(job->n, 0));
+        }
+        if (d == 0 ? job->ch.to_first == 0 : job->chunks == 0 && d >= job->ch.from_first && d < job->ch.from_last) {
             ccl_store_relaxed_system_u64(ccl_full_addr(a, me, job->block, x), CCL_TAGGED(job->n, 0));
         }
     }

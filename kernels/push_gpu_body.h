@@ -31,7 +31,8 @@ struct push_block {
 #include "push_flat.h"
 #include CCL_PUSH_DIRECT_BODY
 
-CCL_DEVICE uint32_t push_is_flat(CCL_ARGS a) { return a->flat_piece != 0 && ((a->src | a->dst) & 15) == 0; }
+/* All parts of the own output, the own one and those drained from rings, start at a vector; bases at peers are looked at one by one. */
+CCL_DEVICE uint32_t push_is_flat(CCL_ARGS a) { return a->flat_piece != 0 && ((a->src | a->dst | a->dst_part) & 15) == 0; }
 
 CCL_DEVICE void push_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point point)
 {
@@ -522,7 +523,7 @@ CCL_DEVICE void push_partitioned(CCL_ARGS a, struct push_shared *sh, struct push
     struct push_block b = {sh, end, {0, k, pair, k, group_blocks, 0}, 0, 0, 0};
     b.job.chunks = push_count(a->pieces_down * a->pieces_across, k, group_blocks);
     push_preload(a, &b, v);
-    if (push_begin(a, &b, 8, ccl_grid(), everyone ? 0 : g, everyone ? a->n : g + 1)) {
+    if (push_begin(a, &b, 8, ccl_grid() / a->n, everyone ? 0 : g, everyone ? a->n : g + 1)) {
         push_run(a, 0, &b, g + 1, v);
     }
 }
