@@ -232,7 +232,7 @@ CCL_DEVICE int ccl_scrub_turn(uint32_t n, uint32_t *turn)
 
 /* Every word that operation n does not use gets a recent tag now and then, so that none keeps an old one until the tag comes round again: in
  * two of 2 x CCL_SCRUB_EVERY operations one LL line, the advert words of one peer, and one flag word. ll: LL lines are in use. advert_words: so many of an
- * advert are in use. Rows below used_rows are in use. The longest period of a CPU, 16 x 2 x 128 blocks x 1024 ranks operations, is far below 2^32; a
+ * advert are in use. All of the rows below used_rows are in use; of those behind, some words may be. The longest period of a CPU, 16 x 2 x 128 blocks x 1024 ranks operations, is far below 2^32; a
  * GPU's LL lines take 2^26. */
 CCL_DEVICE void ccl_scrub(CCL_ARGS a, uint32_t n, int ll, uint32_t advert_words, uint32_t used_rows)
 {
@@ -261,9 +261,7 @@ CCL_DEVICE void ccl_scrub(CCL_ARGS a, uint32_t n, int ll, uint32_t advert_words,
     }
     uint32_t words = a->lay.blocks * a->n, x = turn % (2 * words), block = x % words / a->n;
     if (block >= used_rows) {
-        ccl_store_relaxed_system_u64(x < words ? ccl_full_addr(a, me, block, x % a->n)
-                                               : ccl_credit_addr(a, me, block, x % a->n),
-                                     CCL_TAGGED(n, 0));
+        ccl_scrub_word(x < words ? ccl_full_addr(a, me, block, x % a->n) : ccl_credit_addr(a, me, block, x % a->n), n);
     }
 }
 

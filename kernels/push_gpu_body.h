@@ -31,7 +31,8 @@ struct push_block {
 #include "push_flat.h"
 #include CCL_PUSH_DIRECT_BODY
 
-CCL_DEVICE uint32_t push_is_flat(CCL_ARGS a) { return a->flat_piece != 0 && ((a->src | a->dst) & 15) == 0; }
+/* All parts of the own output, the own one and those drained from rings, start at a vector; bases at peers are looked at one by one. */
+CCL_DEVICE uint32_t push_is_flat(CCL_ARGS a) { return a->flat_piece != 0 && ((a->src | a->dst | a->dst_part) & 15) == 0; }
 
 CCL_DEVICE void push_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point point)
 {

@@ -10,8 +10,15 @@
 #define CCL_DEVICE_H
 
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
+#if defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpass-failed" /* a loop not unrolled */
+#else
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* vectors a thread does not have stay unset, and are not stored either */
+#endif
 
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "args.h"
@@ -19,8 +26,20 @@
 
 #define CCL_DEVICE static inline
 #define CCL_DEVICE_SLOW static
-#define CCL_PTR(type, addr) ((type *)(addr))
+#define CCL_PTR(type, addr) ((type *)gpu_aligned(addr, _Alignof(type)))
 typedef uint32_t ccl_vec16 __attribute__((vector_size(16), aligned(16)));
+
+/* A GPU traps on these, most CPUs do not. */
+CCL_DEVICE uint64_t gpu_aligned(uint64_t addr, uint64_t align)
+{
+    if (addr % align != 0) {
+        printf("FAILED: an access of %u bytes at ...%03x\n", (unsigned)align, (unsigned)(addr & 0xfff));
+        fflush(stdout);
+        abort();
+    }
+    return addr;
+}
+
 #define CCL_LANE(v, i) ((v)[i])
 
 #define CCL_CONST
@@ -30,7 +49,7 @@ typedef uint32_t ccl_vec16 __attribute__((vector_size(16), aligned(16)));
 #endif
 #define CCL_WARP 32u
 #define CCL_SHARED static __attribute__((section("gpu_shared")))
-#define CCL_KERNEL_BOUNDS(name, type, threads, blocks) static void ccl_k_##name(const type *a)
+#define CCL_KERNEL_BOUNDS(name, type, threads, blocks) __attribute__((unused)) static void ccl_k_##name(const type *a)
 #define CCL_KERNEL(name, type) CCL_KERNEL_BOUNDS(name, type, 0, 0)
 #define CCL_DEAD_GRACE_NS 0u
 #define CCL_ADVERT_BODY "advert_packets.h"
@@ -58,20 +77,20 @@ CCL_DEVICE void ccl_spin(uint32_t flags) { (void)flags, ccl_pause(); }
 CCL_DEVICE void ccl_fence_release_system(void) {}
 CCL_DEVICE void ccl_fence_sc_system(void) { gpu_maybe_yield(); }
 
-CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v) { *(ccl_vec16 *)addr = v; }
-CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr) { return *(const ccl_vec16 *)addr; }
-CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr) { return *(const ccl_vec16 *)addr; }
+CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v) { *CCL_PTR(ccl_vec16, addr) = v; }
+CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
+CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
 
 CCL_DEVICE uint64_t gpu_load(uint64_t addr)
 {
     gpu_maybe_yield();
-    return *(volatile const uint64_t *)addr;
+    return *CCL_PTR(volatile const uint64_t, addr);
 }
 
 CCL_DEVICE void gpu_store(uint64_t addr, uint64_t v)
 {
     gpu_maybe_yield();
-    *(volatile uint64_t *)addr = v;
+    *CCL_PTR(volatile uint64_t, addr) = v;
 }
 
 #define ccl_load_relaxed_system_u64 gpu_load
@@ -84,14 +103,14 @@ CCL_DEVICE void gpu_store(uint64_t addr, uint64_t v)
 CCL_DEVICE uint64_t ccl_add_relaxed_agent_u64(uint64_t addr, uint64_t v)
 {
     uint64_t old = gpu_load(addr);
-    *(uint64_t *)addr = old + v;
+    *CCL_PTR(uint64_t, addr) = old + v;
     return old;
 }
 
 CCL_DEVICE uint64_t ccl_or_relaxed_agent_u64(uint64_t addr, uint64_t v)
 {
     uint64_t old = gpu_load(addr);
-    *(uint64_t *)addr = old | v;
+    *CCL_PTR(uint64_t, addr) = old | v;
     return old;
 }
 
@@ -99,7 +118,7 @@ CCL_DEVICE uint64_t ccl_replace_relaxed_system_u64(uint64_t addr, uint64_t old, 
 {
     uint64_t found = gpu_load(addr);
     if (found == old) {
-        *(uint64_t *)addr = v;
+        *CCL_PTR(uint64_t, addr) = v;
     }
     return found;
 }
@@ -107,13 +126,13 @@ CCL_DEVICE uint64_t ccl_replace_relaxed_system_u64(uint64_t addr, uint64_t old, 
 CCL_DEVICE ccl_vec16 ccl_load_packet_system(uint64_t addr)
 {
     gpu_maybe_yield();
-    return *(const ccl_vec16 *)addr;
+    return *CCL_PTR(const ccl_vec16, addr);
 }
 
 CCL_DEVICE void ccl_store_packet_system(uint64_t addr, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
     gpu_maybe_yield();
-    *(ccl_vec16 *)addr = (ccl_vec16){a, b, c, d};
+    *CCL_PTR(ccl_vec16, addr) = (ccl_vec16){a, b, c, d};
 }
 
 uint64_t ccl_clock_ns(void);
