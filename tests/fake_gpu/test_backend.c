@@ -85,7 +85,7 @@ static cclResult_t use_memory(struct scene *s)
 {
     struct ccl_pointer_attr attr;
     struct ccl_mem_handle handle = peer->handle;
-    unsigned char back[64] = {0};
+    static unsigned char back[64]; /* a copy to it may still run when this returns with an error */
     char path[64];
     for (int type = 0; type < 3; type++) {
         STEP(s->rt->mem_alloc((enum ccl_mem_type)type, BYTES, &s->memory[type]));
