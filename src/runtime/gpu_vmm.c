@@ -145,6 +145,10 @@ cclResult_t ccl_gpu_memfd_map(int fd, struct ccl_gpu_block *b)
     void *dev = NULL;
     b->host = MAP_FAILED;
     b->bytes = ccl_round_up(b->bytes, (size_t)sysconf(_SC_PAGESIZE));
+    size_t most = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    /* Filling the machine's memory would kill processes before it failed. */
+    CCL_CHECK(b->bytes <= most, cclSystemError, CCL_RT, "out of memory: %zu bytes of shared host memory, the machine has %zu",
+              b->bytes, most);
     b->fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : memfd_create("ccl-device", MFD_CLOEXEC);
     CCL_CHECK(b->fd >= 0, cclSystemError, CCL_RT, "descriptor for %zu bytes of shared host memory: %s", b->bytes,
               strerror(errno));

@@ -373,6 +373,7 @@ static int run_one(const void *arg)
     if (scene.fd >= 0) {
         close(scene.fd);
     }
+    fake->settle(); /* where a wait has failed, work may still be using what is freed now */
     clean_up(&scene);
     if (fake->current() != 0 && !switches) {
         TEST_FAIL("%s: the current device became %d while cleaning up", label, fake->current());
