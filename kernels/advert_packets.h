@@ -45,7 +45,7 @@ CCL_DEVICE uint32_t ccl_advert_wait(CCL_ARGS a, uint32_t n, uint32_t peer, uint3
                        : CCL_BAD_MISMATCH;
         }
         ccl_pause();
-        if ((polls & 63) == 0 && (bad = ccl_slow_poll(a->priv, a->page, line, n, 0, peer, polls)) != 0) {
+        if ((polls & 63) == 0 && (bad = ccl_slow_poll(a, line, n, 0, peer, polls)) != 0) {
             return bad;
         }
     }

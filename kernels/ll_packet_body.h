@@ -47,7 +47,7 @@ CCL_DEVICE uint32_t ll_slow(CCL_ARGS a, uint32_t n, uint32_t *polls)
     /* The helper or another block has raised the error: the host page is read by one warp of the block. */
     const uint64_t own = ccl_advert_addr(a, ccl_peer_ctl(a, a->rank), n, a->rank);
     return (++*polls & 63) == 0 &&
-           ccl_slow_poll(a->priv, a->page, own, n, 0, a->rank, ccl_tid() < CCL_WARP ? *polls : 1) != CCL_BAD_NONE;
+           ccl_slow_poll(a, own, n, 0, a->rank, ccl_tid() < CCL_WARP ? *polls : 1) != CCL_BAD_NONE;
 }
 
 CCL_DEVICE_SLOW void ll_bytes(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t first, uint32_t stride)

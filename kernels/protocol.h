@@ -104,26 +104,35 @@ CCL_DEVICE void ccl_notify(CCL_ARGS a, uint32_t rank)
 
 #else
 
-/* Every 64 polls a device word, every 1024 one lane a warp looks at the host page: reads of it cost 0.5 to 1 us and serialise. */
-CCL_DEVICE_SLOW uint32_t ccl_slow_poll(uint64_t priv, uint64_t page, uint64_t addr, uint32_t tag, uint32_t want,
-                                       uint32_t peer, uint32_t polls)
+/* Every 64 polls a device word, every 1024 one lane a warp looks at host pages: reads of them cost 0.5 to 1 us and serialise. Death, and a peer that has
+ * destroyed its communicator, count only if the word is not there on a second look: it may have stored it before. */
+CCL_DEVICE_SLOW uint32_t ccl_slow_poll(CCL_ARGS a, uint64_t addr, uint32_t tag, uint32_t want, uint32_t peer, uint32_t polls)
 {
-    uint64_t stop = (uint64_t)&((struct ccl_k_priv *)priv)->stop;
+    uint64_t stop = (uint64_t)&((struct ccl_k_priv *)a->priv)->stop;
+    uint32_t bad = CCL_BAD_NONE;
     if ((uint32_t)ccl_load_relaxed_agent_u64(stop)) {
         return CCL_BAD_STOP;
     }
-    if ((polls & 1023) == 0) {
-        const struct ccl_k_page *p = (const struct ccl_k_page *)page;
-        if (ccl_load_relaxed_system_u64((uint64_t)&p->abort)) {
-            ccl_or_relaxed_agent_u64(stop, 1);
-            return CCL_BAD_STOP;
-        }
-        if (ccl_load_relaxed_system_u64((uint64_t)&p->dead[peer / 64]) >> (peer % 64) & 1) {
-            uint64_t w = ccl_load_acquire_system_u64(addr); /* it may have stored before it died */
-            return CCL_TAG(w) == tag && CCL_VALUE(w) >= want ? CCL_BAD_NONE : CCL_BAD_DEAD;
-        }
+    if ((polls & 1023) != 0) {
+        return CCL_BAD_NONE;
     }
-    return CCL_BAD_NONE;
+    const struct ccl_k_page *p = (const struct ccl_k_page *)a->page;
+    if (ccl_load_relaxed_system_u64((uint64_t)&p->abort)) {
+        ccl_or_relaxed_agent_u64(stop, 1);
+        return CCL_BAD_STOP;
+    }
+    if (ccl_load_relaxed_system_u64((uint64_t)&p->dead[peer / 64]) >> (peer % 64) & 1) {
+        bad = CCL_BAD_DEAD;
+    } else if (peer != a->rank) {
+        /* acquire: pairs with the release of ccl_comm_release, behind all words of that rank. Low half of the two words: state. */
+        const struct ccl_k_page *theirs = (const struct ccl_k_page *)ccl_peer_page(a, peer);
+        bad = (uint32_t)ccl_load_acquire_system_u64((uint64_t)&theirs->state) == CCL_PAGE_CLOSED ? CCL_BAD_LEFT : CCL_BAD_NONE;
+    }
+    if (bad != CCL_BAD_NONE) {
+        uint64_t w = ccl_load_acquire_system_u64(addr);
+        bad = CCL_TAG(w) == tag && CCL_VALUE(w) >= want ? CCL_BAD_NONE : bad;
+    }
+    return bad;
 }
 
 CCL_DEVICE uint64_t ccl_wait_word(CCL_ARGS a, uint64_t addr, uint32_t tag, uint32_t want, uint32_t peer, uint64_t alt,
@@ -133,7 +142,7 @@ CCL_DEVICE uint64_t ccl_wait_word(CCL_ARGS a, uint64_t addr, uint32_t tag, uint3
     (void)alt;
     for (uint32_t polls = 1; CCL_TAG(w) != tag || CCL_VALUE(w) < want; polls++) {
         ccl_pause();
-        if ((polls & 63) == 0 && (*bad = ccl_slow_poll(a->priv, a->page, addr, tag, want, peer, polls)) != 0) {
+        if ((polls & 63) == 0 && (*bad = ccl_slow_poll(a, addr, tag, want, peer, polls)) != 0) {
             break;
         }
         w = ccl_load_acquire_system_u64(addr);

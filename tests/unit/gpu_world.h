@@ -18,6 +18,7 @@ struct rank {
     char *ctl, *src, *dst;
     kernel_fn fn;
     uint32_t grid, threads;
+    uint32_t leaves; /* destroys its communicator as soon as its kernel has ended */
 };
 
 static struct rank ranks[RANKS];
@@ -70,6 +71,19 @@ static void make_thread(struct thread *t)
     makecontext(&t->context, enter, 0);
 }
 
+/* Block b has run: was it the last of a rank that leaves? */
+static void close_page(const struct block *blocks, uint32_t num_blocks, const struct block *b)
+{
+    struct rank *k = &ranks[b->args->rank];
+    uint32_t alive = 0;
+    for (uint32_t i = 0; i < num_blocks; i++) {
+        alive += blocks[i].args == b->args ? blocks[i].alive : 0;
+    }
+    if (k->leaves && alive == 0) {
+        k->page->state = CCL_PAGE_CLOSED;
+    }
+}
+
 static void run_all(const char *what)
 {
     static char *stacks;
@@ -117,6 +131,7 @@ static void run_all(const char *what)
             }
         }
         memcpy(b->shared, __start_gpu_shared, bytes);
+        close_page(blocks, num_blocks, b);
         if (++slices > 1000000) {
             printf("FAILED %s: %u threads never end, %u ranks\n", what, left, world);
             exit(1);

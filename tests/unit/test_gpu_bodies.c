@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * Runs the GPU bodies of the kernels on the CPU (gpu_shim.h) for 2 to 4 ranks: LL, direct, staged with both ring forms and 2 or 4 slots, mixed,
- * partitioned, groups of peers, odd shapes and alignments, in random interleavings; then calls that do not fit each other. Proves that every byte
- * arrives, nothing beside it is touched, all threads leave, and a mismatch is reported to every rank before a byte is stored. */
+ * partitioned, groups of peers, odd shapes and alignments, in random interleavings; then calls that do not fit
+ * each other, and a rank that leaves. Proves that every byte arrives, nothing beside it is touched, all threads leave, and a mismatch is reported to
+ * every rank before a byte is stored. */
 /* CTEST: labels quick; timeout 120 */
 #include "gpu_shim.h"
 
@@ -98,6 +99,29 @@ static void mismatch(uint32_t n, uint32_t odd, const struct call *common, const 
     }
 }
 
+/* Rank `gone` destroys its communicator after one operation; the others call another, wait for it, and end. */
+static void leave(uint32_t n, uint32_t gone, const struct call *c)
+{
+    make_world(n, 2, 4096, dice(2));
+    ranks[gone].leaves = 1;
+    gather(&calls[4], 0); /* the others find its words although its page says it has left */
+    for (uint32_t r = 0; r < n; r++) {
+        prepare(r, c, 1);
+        ranks[r].grid = r == gone ? 0 : c->grid;
+    }
+    run_all("leave");
+    for (uint32_t r = 0; r < n; r++) {
+        uint32_t reasons = 0;
+        for (uint32_t q = 0; q < n; q++) {
+            reasons |= 1u << ranks[r].page->err[q].reason;
+        }
+        if (r != gone && (ranks[r].page->abort == 0 || !(reasons >> CCL_REASON_LEFT & 1))) {
+            printf("FAILED leave, %s: rank %u of %u has not noticed that rank %u is gone\n", c->name, r, n, gone);
+            failures++;
+        }
+    }
+}
+
 int main(void)
 {
     for (uint32_t n = 2; n <= RANKS; n++) {
@@ -108,6 +132,10 @@ int main(void)
             mismatch(n, odd, &calls[0], &calls[4]);   /* LL and push */
             mismatch(n, odd, &calls[4], &calls[1]);   /* push and LL */
             mismatch(n, odd, &calls[9], &calls[5]);   /* groups */
+            leave(n, odd, &calls[0]);
+            leave(n, odd, &calls[9]);
+            leave(n, odd, &calls[15]);
+            leave(n, odd, &barrier_call);
         }
     }
     if (failures == 0) {
