@@ -111,6 +111,7 @@ CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v)
                  "r"(v.lane[2]), "r"(v.lane[3])
                  : "memory");
 }
+CCL_DEVICE void ccl_prefetch(uint64_t addr) { asm volatile("prefetch.global.L2 [%0];" ::"l"(addr)); }
 CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr)
 {
     ccl_vec16 v;

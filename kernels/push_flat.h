@@ -30,49 +30,75 @@ CCL_DEVICE uint32_t push_flat_left(CCL_ARGS a, uint64_t pos)
 
 #if CCL_FLAT_UNITS
 
-/* Bytes from the first to unit u of a step; ~0 where this thread has no vector in the piece. A step takes CCL_FLAT_UNITS units: of one piece, or
- * of several small ones. */
-CCL_DEVICE uint32_t push_flat_unit(CCL_ARGS a, struct push_flat f, uint32_t u)
+/* What a block stores directly need not be pieces, since only the end of all of it is told: a run of vectors, cut into steps of CCL_FLAT_UNITS
+ * vectors a thread. Short parts go in one range a block, long ones strided by the grid, so that all blocks are in the same DRAM pages. */
+struct push_run_of_block {
+    uint64_t at, end; /* bytes of the part: this block's first step, behind its last one */
+    uint64_t stride;  /* from a step to the next one */
+    uint32_t step;    /* bytes of a step of all threads */
+};
+
+#define PUSH_RANGE_STEPS 4u /* up to so many steps a block are a range */
+
+CCL_DEVICE struct push_run_of_block push_run_of(CCL_ARGS a, const struct push_job *job)
 {
-    uint32_t in = (u & ((1u << a->unit_shift) - 1)) * f.column;
-    return in + f.mine < a->flat_piece ? (u >> a->unit_shift) * f.row + in : ~0u;
+    struct push_run_of_block r;
+    const uint64_t pieces = a->pieces_down * a->pieces_across;
+    const uint32_t blocks = pieces < job->stride ? (uint32_t)pieces : (uint32_t)job->stride;
+    r.step = ccl_threads() * 16 * CCL_FLAT_UNITS;
+    r.end = a->part_bytes;
+    if (a->part_bytes <= (uint64_t)r.step * PUSH_RANGE_STEPS * blocks) {
+        const uint32_t range = ((uint32_t)(a->part_bytes / 16) + blocks - 1) / blocks * 16;
+        r.at = job->first * range;
+        r.stride = r.step;
+        r.end = r.end < r.at + range ? r.end : r.at + range;
+    } else {
+        r.at = job->first * r.step;
+        r.stride = (uint64_t)blocks * r.step;
+    }
+    if (job->chunks == 0) {
+        r.end = 0;
+    }
+    return r;
 }
 
-CCL_DEVICE void push_flat_load(CCL_ARGS a, struct push_flat f, uint64_t pos, ccl_vec16 *v)
+/* The first step towards the L2, while the adverts travel. */
+CCL_DEVICE void push_flat_prefetch(CCL_ARGS a, const struct push_job *job)
 {
-    const uint32_t left = push_flat_left(a, pos);
-#pragma unroll
-    for (uint32_t u = 0; u < CCL_FLAT_UNITS; u++) {
-        uint32_t o = push_flat_unit(a, f, u);
-        if (o < left) {
-            v[u] = ccl_load_stream_vec16(a->src + pos + o);
-        }
+    const struct push_run_of_block r = push_run_of(a, job);
+    for (uint32_t o = ccl_tid() * 128; o < r.step && r.at + o < r.end; o += ccl_threads() * 128) {
+        ccl_prefetch(a->src + r.at + o);
     }
 }
 
-/* All pieces of this block to the rotations d_first..d_last-1. loaded: v holds the first step. */
-CCL_DEVICE void push_flat_direct(CCL_ARGS a, const struct push_job *job, const struct push_end *end, uint32_t d_first,
-                                 uint32_t d_last, ccl_vec16 *v, uint32_t loaded)
+#define PUSH_EACH_UNIT(whole, statement)                                        \
+    if (whole) {                                                                \
+        _Pragma("unroll") for (uint32_t u = 0; u < CCL_FLAT_UNITS; u++) {       \
+            statement;                                                          \
+        }                                                                       \
+    } else {                                                                    \
+        _Pragma("unroll") for (uint32_t u = 0; u < CCL_FLAT_UNITS; u++) {       \
+            if (at + u * column < r.end) {                                      \
+                statement;                                                      \
+            }                                                                   \
+        }                                                                       \
+    }
+
+/* This block's run to the rotations d_first..d_last-1. Out of line, so that the registers are the loop's alone. */
+CCL_DEVICE_SLOW void push_flat_direct(CCL_ARGS a, struct push_job job, const struct push_end *end, uint32_t d_first, uint32_t d_last)
 {
-    const struct push_flat f = push_flat_of(a, job);
-    const uint64_t step = (uint64_t)(CCL_FLAT_UNITS >> a->unit_shift) * f.row;
-    for (uint64_t pos = push_flat_at(a, f, job->first); pos < a->part_bytes; pos += step) {
-        if (!loaded) {
-            push_flat_load(a, f, pos, v);
-        }
-        loaded = 0;
-        const uint32_t left = push_flat_left(a, pos);
+    const struct push_run_of_block r = push_run_of(a, &job);
+    const uint32_t column = ccl_threads() * 16;
+    const uint64_t src = a->src;
+    ccl_vec16 v[CCL_FLAT_UNITS];
+    for (uint64_t at = r.at + ccl_tid() * 16; at < r.end; at += r.stride) {
+        const uint32_t whole = at + (CCL_FLAT_UNITS - 1) * column < r.end;
+        PUSH_EACH_UNIT(whole, v[u] = ccl_load_stream_vec16(src + at + u * column))
+#pragma unroll 1
         for (uint32_t d = d_first; d < d_last; d++) {
             const uint64_t to = end[d].base;
-            if (to == 0) {
-                continue; /* own part in place */
-            }
-#pragma unroll
-            for (uint32_t u = 0; u < CCL_FLAT_UNITS; u++) {
-                uint32_t o = push_flat_unit(a, f, u);
-                if (o < left) {
-                    ccl_store_stream_vec16(to + pos + o, v[u]);
-                }
+            if (to != 0) { /* 0: own part in place */
+                PUSH_EACH_UNIT(whole, ccl_store_stream_vec16(to + at + u * column, v[u]))
             }
         }
     }

@@ -24,7 +24,6 @@ struct push_block {
     struct push_end *end;
     struct push_job job;
     uint32_t flat;    /* the loops of push_flat.h serve this launch */
-    uint32_t preload; /* they have loaded the first step before the waits */
     uint32_t words;   /* words_out of ccl_fail */
 };
 
@@ -308,17 +307,18 @@ CCL_DEVICE void push_drain(CCL_ARGS a, const struct push_block *b, uint32_t flat
 }
 
 /* Steps of push and drain in lockstep with the peers' blocks: push chunk s, drain chunk s - lag, publish both. A step waits for words of
- * earlier steps only (lag < slots, lag >= 1). pushes: this block has destinations left, from rotation to_first on. flat: by push_flat.h, v holds
- * chunk 0 if b->preload says so. Returns words_out. */
-CCL_DEVICE uint32_t push_steps(CCL_ARGS a, struct push_block *b, uint32_t flat, uint32_t to_first, uint32_t pushes, ccl_vec16 *v)
+ * earlier steps only (lag < slots, lag >= 1). pushes: this block has destinations left, from rotation to_first on. flat: by push_flat.h.
+ * Returns words_out. */
+CCL_DEVICE uint32_t push_steps(CCL_ARGS a, struct push_block *b, uint32_t flat, uint32_t to_first, uint32_t pushes)
 {
+    ccl_vec16 v[CCL_CHUNK_UNITS];
     const uint32_t chunks = b->job.chunks, lag = a->lay.slots >= 4 ? 2 : 1;
     const struct push_flat f = push_flat_of(a, &b->job);
     struct push_ends e = push_ends_of(&b->job, to_first);
     if (!pushes) {
         e.num -= e.num_to;
         e.num_to = 0;
-    } else if (flat && !b->preload) {
+    } else if (flat) {
         push_chunk_load(a, f, push_flat_at(a, f, b->job.first), v);
     }
     for (uint32_t s = pushes ? 0 : lag; s < chunks + lag; s++) {
@@ -350,34 +350,20 @@ CCL_DEVICE uint32_t push_steps(CCL_ARGS a, struct push_block *b, uint32_t flat, 
     return 1;
 }
 
-struct push_vectors {
-    ccl_vec16 v[CCL_CHUNK_UNITS];
-};
-
 /* Out of line: each needs registers of its own. */
-CCL_DEVICE_SLOW uint32_t push_steps_flat(CCL_ARGS a, struct push_block b, uint32_t to_first, uint32_t pushes,
-                                         struct push_vectors first)
+CCL_DEVICE_SLOW uint32_t push_steps_flat(CCL_ARGS a, struct push_block b, uint32_t to_first, uint32_t pushes)
 {
-    return push_steps(a, &b, 1, to_first, pushes, first.v);
+    return push_steps(a, &b, 1, to_first, pushes);
 }
 
 CCL_DEVICE_SLOW uint32_t push_steps_any(CCL_ARGS a, struct push_block b, uint32_t to_first, uint32_t pushes)
 {
-    ccl_vec16 none[CCL_CHUNK_UNITS];
-    return push_steps(a, &b, 0, to_first, pushes, none);
+    return push_steps(a, &b, 0, to_first, pushes);
 }
 
-CCL_DEVICE uint32_t push_staged(CCL_ARGS a, const struct push_block *b, uint32_t to_first, uint32_t pushes, const ccl_vec16 *v)
+CCL_DEVICE uint32_t push_staged(CCL_ARGS a, const struct push_block *b, uint32_t to_first, uint32_t pushes)
 {
-    if (!b->flat) {
-        return push_steps_any(a, *b, to_first, pushes);
-    }
-    struct push_vectors first;
-#pragma unroll
-    for (uint32_t u = 0; u < CCL_CHUNK_UNITS; u++) {
-        first.v[u] = v[u];
-    }
-    return push_steps_flat(a, *b, to_first, pushes, first);
+    return b->flat ? push_steps_flat(a, *b, to_first, pushes) : push_steps_any(a, *b, to_first, pushes);
 }
 
 /* ---- direct ---- */
@@ -388,29 +374,27 @@ CCL_DEVICE_SLOW void push_direct_any(CCL_ARGS a, uint32_t world, const struct pu
     ccl_push_direct(a, world, end, d_first, d_last, first, stride, a->pieces_down * a->pieces_across);
 }
 
-CCL_DEVICE void push_direct(CCL_ARGS a, uint32_t world, const struct push_block *b, uint32_t d_first, uint32_t d_last,
-                            ccl_vec16 *v)
+CCL_DEVICE void push_direct(CCL_ARGS a, uint32_t world, const struct push_block *b, uint32_t d_first, uint32_t d_last)
 {
 #if CCL_FLAT_UNITS
     if (b->flat && !b->sh->odd) {
-        push_flat_direct(a, &b->job, b->end, d_first, d_last, v, b->preload);
+        push_flat_direct(a, b->job, b->end, d_first, d_last);
         return;
     }
 #endif
-    (void)v, (void)world;
+    (void)world;
     push_direct_any(a, CCL_FLAT_UNITS ? 0 : world, b->end, d_first, d_last, b->job.first, b->job.stride);
 }
 
 /* Everything behind begin, which has heard from the destinations before rotation `heard`. */
-CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_block *b, uint32_t heard, ccl_vec16 *v)
+CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_block *b, uint32_t heard)
 {
     const uint32_t to_last = b->job.ch.to_last;
     uint32_t done = b->job.ch.to_first;
     push_note(a, b->job.n, CCL_TRACE_MET);
     /* Group by group while everything can be stored directly. */
     while (!b->sh->staged) {
-        push_direct(a, world, b, done, heard, v);
-        b->preload = 0;
+        push_direct(a, world, b, done, heard);
         done = heard;
         if (done == to_last) {
             break;
@@ -457,7 +441,7 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_block *b, uint3
         }
         if (pushes || b->sh->drain) {
             ccl_block_sync(); /* what was read above is written below; so again further down */
-            b->words = push_staged(a, b, done, pushes, v);
+            b->words = push_staged(a, b, done, pushes);
             if (push_failed(a, b)) {
                 return;
             }
@@ -477,37 +461,27 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_block *b, uint3
     push_leave(a, &b->job);
 }
 
-#if CCL_FLAT_UNITS
-#define PUSH_UNITS CCL_FLAT_UNITS
-#else
-#define PUSH_UNITS CCL_CHUNK_UNITS
-#endif
-
-/* The first step of a flat part, before the waits: it needs no peer. */
-CCL_DEVICE void push_preload(CCL_ARGS a, struct push_block *b, ccl_vec16 *v)
+/* What needs no peer. */
+CCL_DEVICE void push_prepare(CCL_ARGS a, struct push_block *b)
 {
     b->flat = push_is_flat(a);
-    b->preload = 0;
 #if CCL_FLAT_UNITS
-    if (b->flat) {
-        push_flat_load(a, push_flat_of(a, &b->job), push_flat_at(a, push_flat_of(a, &b->job), b->job.first), v);
-        b->preload = 1;
+    if (b->flat && !(a->flags & CCL_F_FORCE_STAGED)) {
+        push_flat_prefetch(a, &b->job);
     }
 #endif
-    (void)v;
 }
 
 CCL_DEVICE void push_all(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end)
 {
     const uint32_t n_ranks = world ? world : a->n, grid = ccl_grid();
     const struct ccl_channels all = {0, n_ranks, 1, n_ranks};
-    ccl_vec16 v[PUSH_UNITS];
-    struct push_block b = {sh, end, {0, ccl_bid(), all, ccl_bid(), grid, 0}, 0, 0, 0};
+    struct push_block b = {sh, end, {0, ccl_bid(), all, ccl_bid(), grid, 0}, 0, 0};
     b.job.chunks = push_count(a->pieces_down * a->pieces_across, b.job.first, grid);
     const uint32_t heard = a->group < n_ranks ? 1 + a->group : n_ranks;
-    push_preload(a, &b, v);
+    push_prepare(a, &b);
     if (push_begin(a, &b, 8, grid, 0, heard)) {
-        push_run(a, world, &b, heard, v);
+        push_run(a, world, &b, heard);
     }
 }
 
@@ -519,19 +493,18 @@ CCL_DEVICE void push_partitioned(CCL_ARGS a, struct push_shared *sh, struct push
     const uint32_t group_blocks = (ccl_grid() - g + a->n - 1) / a->n; /* equal at both ends of a channel: group g at either */
     const struct ccl_channels pair = {g, g + 1, back, back + (g != 0)};
     const uint32_t everyone = ccl_bid() == 0 || a->lay.shared_ring;
-    ccl_vec16 v[PUSH_UNITS];
-    struct push_block b = {sh, end, {0, k, pair, k, group_blocks, 0}, 0, 0, 0};
+    struct push_block b = {sh, end, {0, k, pair, k, group_blocks, 0}, 0, 0};
     b.job.chunks = push_count(a->pieces_down * a->pieces_across, k, group_blocks);
-    push_preload(a, &b, v);
+    push_prepare(a, &b);
     if (push_begin(a, &b, 8, push_group_rows(a, ccl_grid()), everyone ? 0 : g, everyone ? a->n : g + 1)) {
-        push_run(a, 0, &b, g + 1, v);
+        push_run(a, 0, &b, g + 1);
     }
 }
 
 CCL_DEVICE void push_barrier(CCL_ARGS a, struct push_shared *sh)
 {
     const struct ccl_channels none = {0, 0, 0, 0};
-    struct push_block b = {sh, 0, {0, 0, none, 0, 1, 0}, 0, 0, 0};
+    struct push_block b = {sh, 0, {0, 0, none, 0, 1, 0}, 0, 0};
     if (push_begin(a, &b, 2, 0, 0, a->n)) {
         push_note(a, b.job.n, CCL_TRACE_MET);
         push_note(a, b.job.n, CCL_TRACE_SENT);
