@@ -150,6 +150,7 @@ enum {
     CCL_F_FLAT_SRC = 8,     /* the rows of the input are contiguous */
     CCL_F_FLAT_DST = 16,    /* the rows of each part of the output are contiguous */
     CCL_F_YIELD = 32,       /* host: give the core away between two polls (ranks outnumber cores) */
+    CCL_F_BULK = 128,       /* NVIDIA: store flat parts by bulk copies, if the launch has shared memory for pieces */
     CCL_F_STREAM = 64       /* host: the data do not fit the caches, store around them */
 };
 
