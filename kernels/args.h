@@ -151,6 +151,7 @@ enum {
     CCL_F_FLAT_SRC = 8,     /* the rows of the input are contiguous */
     CCL_F_FLAT_DST = 16,    /* the rows of each part of the output are contiguous */
     CCL_F_YIELD = 32,       /* host: give the core away between two polls (ranks outnumber cores) */
+    CCL_F_BULK = 128,       /* NVIDIA: store flat parts by bulk copies, if the launch has shared memory for pieces */
     CCL_F_STREAM = 64       /* host: the data do not fit the caches, store around them */
 };
 
@@ -181,7 +182,7 @@ struct ccl_k_coll_args {
     uint32_t sig;     /* advert word 0 */
     uint32_t flags;   /* CCL_F_* */
     uint32_t div_mul; /* GPU LL: ceil(2^32 / packet pairs of a part), 0 when there is one pair */
-    uint32_t pad;
+    uint32_t unit_shift; /* GPU push: log2 of the vectors a thread moves of a flat piece, rounded up */
     struct ccl_k_peer peer[CCL_VALUE_PEERS]; /* by rank; the host backend copies only the first n */
 };
 

@@ -73,6 +73,7 @@ CCL_DEVICE void ccl_wait_loads(void)
 CCL_DEVICE void ccl_sched_fence(void) { __builtin_amdgcn_sched_barrier(0); }
 CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v) { *CCL_PTR(ccl_vec16, addr) = v; }
 CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
+CCL_DEVICE void ccl_prefetch(uint64_t addr) { (void)addr; }
 /* From a ring slot: no earlier content of a cache near the core may be served. */
 CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
 
@@ -80,6 +81,9 @@ CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr) { return *CCL_PTR(const 
 
 #define CCL_CONST
 #define CCL_FLAT_UNITS 8 /* vectors a thread and step of the push loop for flat parts: 1 to 3 % faster than 4 at 256 MiB */
+#if __CUDA_ARCH__ >= 900
+#define CCL_BULK /* copies through shared memory in bulk */
+#endif
 #define CCL_UNROLL 2
 #define CCL_SHARED __shared__
 #define CCL_WARP 32u
@@ -111,7 +115,6 @@ CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v)
                  "r"(v.lane[2]), "r"(v.lane[3])
                  : "memory");
 }
-CCL_DEVICE void ccl_prefetch(uint64_t addr) { asm volatile("prefetch.global.L2 [%0];" ::"l"(addr)); }
 CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr)
 {
     ccl_vec16 v;
@@ -121,6 +124,8 @@ CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr)
     return v;
 }
 
+/* The line of 128 bytes there to the device's cache. */
+CCL_DEVICE void ccl_prefetch(uint64_t addr) { asm volatile("prefetch.global.L2 [%0];" ::"l"(addr)); }
 CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr)
 {
     ccl_vec16 v;

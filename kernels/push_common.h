@@ -63,7 +63,7 @@ CCL_DEVICE uint64_t push_resolve(CCL_ARGS a, uint32_t peer, uint64_t where)
 
 /* Ring slot of chunk c, in src's own memory where the ring is shared, else in the destination's. A partitioned launch has several blocks for one
  * channel index, one a destination, and all write the shared ring: there the slots go by the block of the launch, equal at both ends. */
-CCL_DEVICE uint64_t push_slot(CCL_ARGS a, uint64_t ctl, uint32_t src, uint32_t block, uint64_t c)
+CCL_DEVICE uint64_t push_slot(CCL_ARGS a, uint64_t ctl, uint32_t src, uint32_t block, uint32_t c)
 {
     uint64_t channel = a->lay.shared_ring ? ccl_bid() : (uint64_t)src * a->lay.blocks + block;
     return ctl + a->lay.ring + (channel * a->lay.slots + c % a->lay.slots) * a->lay.slot_bytes;

@@ -3,6 +3,8 @@
  * GPU push of flat parts (included by push_gpu_body.h): input and output of a part are runs of 16-byte vectors, and so is each piece
  * (args.flat_piece). Nothing but additions is left in the loops. A thread takes the vectors t, t + threads, ... of a piece, "units" of it. */
 
+#define CCL_CHUNK_UNITS 4u /* most of a piece */
+
 struct push_flat {
     uint32_t row;    /* bytes from a piece of this block to its next one */
     uint32_t column; /* bytes of one unit of all threads */
@@ -15,90 +17,91 @@ CCL_DEVICE struct push_flat push_flat_of(CCL_ARGS a, const struct push_job *job)
     return f;
 }
 
-/* This thread's part of piece `index` starts here, counted from the start of the part. */
-CCL_DEVICE uint64_t push_flat_at(CCL_ARGS a, struct push_flat f, uint64_t index)
+/* How far the part reaches behind `at`, at most what 32 bits hold with room for a step. */
+CCL_DEVICE uint32_t push_flat_left(CCL_ARGS a, uint64_t at)
 {
-    return index * a->flat_piece + f.mine;
+    uint64_t left = at < a->part_bytes ? a->part_bytes - at : 0;
+    return left < 1u << 30 ? (uint32_t)left : 1u << 30;
 }
 
-/* How far the part reaches behind pos, at most what 32 bits hold with room for a step. */
-CCL_DEVICE uint32_t push_flat_left(CCL_ARGS a, uint64_t pos)
+/* The first piece on its way to the cache while the adverts travel; one thread a line of 128 bytes. */
+CCL_DEVICE void push_flat_prefetch(CCL_ARGS a, const struct push_job *job)
 {
-    uint64_t left = pos < a->part_bytes ? a->part_bytes - pos : 0;
-    return left < 1u << 30 ? (uint32_t)left : 1u << 30;
+    const struct push_flat f = push_flat_of(a, job);
+    const uint64_t at = (uint64_t)job->first * a->flat_piece;
+    const uint32_t left = push_flat_left(a, at);
+    for (uint32_t in = f.mine; (ccl_tid() & 7) == 0 && in < a->flat_piece && in < left; in += f.column) {
+        ccl_prefetch(a->src + at + in);
+    }
 }
 
 #if CCL_FLAT_UNITS
 
-/* What a block stores directly need not be pieces, since only the end of all of it is told: a run of vectors, cut into steps of CCL_FLAT_UNITS
- * vectors a thread. Short parts go in one range a block, long ones strided by the grid, so that all blocks are in the same DRAM pages. */
-struct push_run_of_block {
-    uint64_t at, end; /* bytes of the part: this block's first step, behind its last one */
-    uint64_t stride;  /* from a step to the next one */
-    uint32_t step;    /* bytes of a step of all threads */
-};
-
-#define PUSH_RANGE_STEPS 4u /* up to so many steps a block are a range */
-
-CCL_DEVICE struct push_run_of_block push_run_of(CCL_ARGS a, const struct push_job *job)
+/* Byte of unit u of a step: of one piece, or of several small ones of 1 << shift units. */
+CCL_DEVICE uint32_t push_flat_unit(uint32_t shift, uint32_t row, uint32_t column, uint32_t u)
 {
-    struct push_run_of_block r;
-    const uint64_t pieces = a->pieces_down * a->pieces_across;
-    const uint32_t blocks = pieces < job->stride ? (uint32_t)pieces : (uint32_t)job->stride;
-    r.step = ccl_threads() * 16 * CCL_FLAT_UNITS;
-    r.end = a->part_bytes;
-    if (a->part_bytes <= (uint64_t)r.step * PUSH_RANGE_STEPS * blocks) {
-        const uint32_t range = ((uint32_t)(a->part_bytes / 16) + blocks - 1) / blocks * 16;
-        r.at = job->first * range;
-        r.stride = r.step;
-        r.end = r.end < r.at + range ? r.end : r.at + range;
-    } else {
-        r.at = job->first * r.step;
-        r.stride = (uint64_t)blocks * r.step;
-    }
-    if (job->chunks == 0) {
-        r.end = 0;
-    }
-    return r;
+    return (u >> shift) * row + (u & ((1u << shift) - 1)) * column;
 }
 
-/* The first step towards the L2, while the adverts travel. */
-CCL_DEVICE void push_flat_prefetch(CCL_ARGS a, const struct push_job *job)
+/* Whole steps of blocks of the largest size: nothing to compare, most offsets compiled in. Returns where the rest starts. */
+CCL_DEVICE uint64_t push_flat_whole(CCL_ARGS a, const uint32_t shift, struct push_flat f, const struct push_end *end,
+                                    uint32_t d_first, uint32_t d_last, uint64_t at)
 {
-    const struct push_run_of_block r = push_run_of(a, job);
-    for (uint32_t o = ccl_tid() * 128; o < r.step && r.at + o < r.end; o += ccl_threads() * 128) {
-        ccl_prefetch(a->src + r.at + o);
-    }
-}
-
-#define PUSH_EACH_UNIT(whole, statement)                                        \
-    if (whole) {                                                                \
-        _Pragma("unroll") for (uint32_t u = 0; u < CCL_FLAT_UNITS; u++) {       \
-            statement;                                                          \
-        }                                                                       \
-    } else {                                                                    \
-        _Pragma("unroll") for (uint32_t u = 0; u < CCL_FLAT_UNITS; u++) {       \
-            if (at + u * column < r.end) {                                      \
-                statement;                                                      \
-            }                                                                   \
-        }                                                                       \
-    }
-
-/* This block's run to the rotations d_first..d_last-1. Out of line, so that the registers are the loop's alone. */
-CCL_DEVICE_SLOW void push_flat_direct(CCL_ARGS a, struct push_job job, const struct push_end *end, uint32_t d_first, uint32_t d_last)
-{
-    const struct push_run_of_block r = push_run_of(a, &job);
-    const uint32_t column = ccl_threads() * 16;
-    const uint64_t src = a->src;
-    ccl_vec16 v[CCL_FLAT_UNITS];
-    for (uint64_t at = r.at + ccl_tid() * 16; at < r.end; at += r.stride) {
-        const uint32_t whole = at + (CCL_FLAT_UNITS - 1) * column < r.end;
-        PUSH_EACH_UNIT(whole, v[u] = ccl_load_stream_vec16(src + at + u * column))
+    const uint32_t column = CCL_MAX_THREADS * 16;
+    const uint32_t reach = push_flat_unit(shift, f.row, column, CCL_FLAT_UNITS - 1) + column;
+    for (; at + reach <= a->part_bytes; at += (CCL_FLAT_UNITS >> shift) * f.row) {
+        ccl_vec16 v[CCL_FLAT_UNITS];
+#pragma unroll
+        for (uint32_t u = 0; u < CCL_FLAT_UNITS; u++) {
+            v[u] = ccl_load_stream_vec16(a->src + at + f.mine + push_flat_unit(shift, f.row, column, u));
+        }
 #pragma unroll 1
         for (uint32_t d = d_first; d < d_last; d++) {
-            const uint64_t to = end[d].base;
-            if (to != 0) { /* 0: own part in place */
-                PUSH_EACH_UNIT(whole, ccl_store_stream_vec16(to + at + u * column, v[u]))
+            const uint64_t to = push_base(a, end, d);
+            if (to == 0) {
+                continue; /* own part in place */
+            }
+#pragma unroll
+            for (uint32_t u = 0; u < CCL_FLAT_UNITS; u++) {
+                ccl_store_stream_vec16(to + at + f.mine + push_flat_unit(shift, f.row, column, u), v[u]);
+            }
+        }
+    }
+    return at;
+}
+
+/* All pieces of this block to the rotations d_first..d_last-1: whole steps, then what is left and smaller blocks. */
+CCL_DEVICE void push_flat_direct(CCL_ARGS a, const struct push_job *job, const struct push_end *end, uint32_t d_first,
+                                 uint32_t d_last)
+{
+    const struct push_flat f = push_flat_of(a, job);
+    const uint32_t shift = a->unit_shift, none = ~0u;
+    uint64_t at = (uint64_t)job->first * a->flat_piece;
+    if (f.column == CCL_MAX_THREADS * 16 && a->flat_piece == f.column << shift) {
+        at = shift == 2 ? push_flat_whole(a, 2, f, end, d_first, d_last, at)
+                        : shift == 1 ? push_flat_whole(a, 1, f, end, d_first, d_last, at) : at;
+    }
+    for (; at < a->part_bytes; at += (CCL_CHUNK_UNITS >> shift) * f.row) {
+        const uint32_t left = push_flat_left(a, at);
+        uint32_t o[CCL_CHUNK_UNITS];
+        ccl_vec16 v[CCL_CHUNK_UNITS];
+#pragma unroll
+        for (uint32_t u = 0; u < CCL_CHUNK_UNITS; u++) {
+            uint32_t in = push_flat_unit(shift, 0, f.column, u) + f.mine;
+            o[u] = push_flat_unit(shift, f.row, f.column, u) + f.mine;
+            o[u] = in < a->flat_piece && o[u] < left ? o[u] : none;
+            if (o[u] != none) {
+                v[u] = ccl_load_stream_vec16(a->src + at + o[u]);
+            }
+        }
+#pragma unroll 1
+        for (uint32_t d = d_first; d < d_last; d++) {
+            const uint64_t to = push_base(a, end, d);
+#pragma unroll
+            for (uint32_t u = 0; u < CCL_CHUNK_UNITS; u++) {
+                if (to != 0 && o[u] != none) {
+                    ccl_store_stream_vec16(to + at + o[u], v[u]);
+                }
             }
         }
     }
@@ -108,55 +111,52 @@ CCL_DEVICE_SLOW void push_flat_direct(CCL_ARGS a, struct push_job job, const str
 
 /* ---- one chunk of a staged block: at most CCL_CHUNK_UNITS units ---- */
 
-#define CCL_CHUNK_UNITS 4u
-
-CCL_DEVICE uint32_t push_chunk_in(CCL_ARGS a, struct push_flat f, uint32_t left, uint32_t u)
+/* How far the chunk at `at` reaches behind this thread's first vector. */
+CCL_DEVICE uint32_t push_chunk_reach(CCL_ARGS a, struct push_flat f, uint64_t at)
 {
-    return u * f.column + f.mine < a->flat_piece && u * f.column < left;
+    const uint32_t left = push_flat_left(a, at), bytes = left < a->flat_piece ? left : a->flat_piece;
+    return bytes > f.mine ? bytes - f.mine : 0;
 }
 
-CCL_DEVICE void push_chunk_load(CCL_ARGS a, struct push_flat f, uint64_t pos, ccl_vec16 *v)
+CCL_DEVICE void push_chunk_load(CCL_ARGS a, struct push_flat f, uint64_t at, ccl_vec16 *v)
 {
-    const uint32_t left = push_flat_left(a, pos);
+    const uint32_t reach = push_chunk_reach(a, f, at);
 #pragma unroll
     for (uint32_t u = 0; u < CCL_CHUNK_UNITS; u++) {
-        if (push_chunk_in(a, f, left, u)) {
-            v[u] = ccl_load_stream_vec16(a->src + pos + u * f.column);
+        if (u * f.column < reach) {
+            v[u] = ccl_load_stream_vec16(a->src + at + f.mine + u * f.column);
         }
     }
 }
 
 /* To user memory, around the caches; or to a ring slot, which shall stay there. */
-CCL_DEVICE void push_chunk_store(CCL_ARGS a, struct push_flat f, uint64_t pos, uint64_t to, uint32_t ring, const ccl_vec16 *v)
+CCL_DEVICE void push_chunk_store(struct push_flat f, uint32_t reach, uint64_t to, uint32_t ring, const ccl_vec16 *v)
 {
-    const uint32_t left = push_flat_left(a, pos);
 #pragma unroll
     for (uint32_t u = 0; u < CCL_CHUNK_UNITS; u++) {
-        if (push_chunk_in(a, f, left, u)) {
+        if (u * f.column < reach) {
             if (ring) {
-                *CCL_PTR(ccl_vec16, to + u * f.column) = v[u];
+                *CCL_PTR(ccl_vec16, to + f.mine + u * f.column) = v[u];
             } else {
-                ccl_store_stream_vec16(to + u * f.column, v[u]);
+                ccl_store_stream_vec16(to + f.mine + u * f.column, v[u]);
             }
         }
     }
 }
 
-/* From slot to `to`, both at this thread's first vector. */
-CCL_DEVICE void push_chunk_drain(CCL_ARGS a, struct push_flat f, uint64_t pos, uint64_t to, uint64_t slot)
+CCL_DEVICE void push_chunk_drain(struct push_flat f, uint32_t reach, uint64_t to, uint64_t slot)
 {
-    const uint32_t left = push_flat_left(a, pos);
     ccl_vec16 v[CCL_CHUNK_UNITS];
 #pragma unroll
     for (uint32_t u = 0; u < CCL_CHUNK_UNITS; u++) {
-        if (push_chunk_in(a, f, left, u)) {
-            v[u] = ccl_load_ring_vec16(slot + u * f.column);
+        if (u * f.column < reach) {
+            v[u] = ccl_load_ring_vec16(slot + f.mine + u * f.column);
         }
     }
 #pragma unroll
     for (uint32_t u = 0; u < CCL_CHUNK_UNITS; u++) {
-        if (push_chunk_in(a, f, left, u)) {
-            ccl_store_stream_vec16(to + u * f.column, v[u]);
+        if (u * f.column < reach) {
+            ccl_store_stream_vec16(to + f.mine + u * f.column, v[u]);
         }
     }
 }

@@ -138,10 +138,14 @@ static void find_flat(const struct shape *s, uint32_t threads, struct ccl_k_coll
     const uint32_t flat = CCL_F_FLAT_SRC | CCL_F_FLAT_DST;
     uint64_t piece = a->pieces_down == 1 && s->rows == 1 ? a->piece_bytes : a->piece_rows * s->row_bytes;
     a->flat_piece = 0;
+    a->unit_shift = 0;
     if ((a->flags & flat) != flat || (s->rows > 1 && a->pieces_across > 1) || s->part_bytes % 16 != 0 || piece % 16 != 0) {
         return;
     }
-    a->flat_piece = (uint64_t)threads * 16 * CCL_TUNE_CHUNK_VECTORS < piece ? 0 : (uint32_t)piece;
+    while (a->unit_shift < 2 && ((uint64_t)threads * 16 << a->unit_shift) < piece) {
+        a->unit_shift++;
+    }
+    a->flat_piece = ((uint64_t)threads * 16 << a->unit_shift) < piece ? 0 : (uint32_t)piece;
 }
 
 static cclResult_t choose_grid(cclComm_t comm, const struct ccl_tune *tune, cclCallConfig_t *c,

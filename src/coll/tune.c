@@ -5,6 +5,7 @@
 
 #define GRID_BYTES (256u << 10) /* host: per block and rank, before another block is worth its start */
 #define WAVE_THREADS 64         /* blocks are whole waves of any device */
+#define CHUNK_VECTORS 4         /* vectors of 16 bytes a thread moves of a piece, at most */
 
 /* A row serves parts up to so many bytes. */
 struct row {
@@ -71,7 +72,7 @@ void ccl_tune(cclComm_t comm, int variant, uint64_t part_bytes, int comm_sms, in
     int blocks = comm_sms != CCL_UNSET ? comm_sms : tune->blocks;
     blocks = variant == cclVariantPartitioned && blocks > comm->n ? blocks / comm->n : blocks;
     uint64_t share = ccl_round_up((part_bytes + (uint64_t)blocks - 1) / (uint64_t)blocks, 16);
-    uint64_t go = (uint64_t)tune->threads * 16 * CCL_TUNE_CHUNK_VECTORS;
+    uint64_t go = (uint64_t)tune->threads * 16 * CHUNK_VECTORS;
     tune->piece_bytes = share < go ? share : go;
     tune->piece_bytes = tune->piece_bytes < slot ? tune->piece_bytes : slot;
 }

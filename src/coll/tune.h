@@ -8,7 +8,6 @@
 
 #define CCL_GPU_THREADS 512       /* largest block of the push kernels, and data threads of LL */
 #define CCL_GPU_HELPER_THREADS 32 /* LL: the warp beside the data */
-#define CCL_TUNE_CHUNK_VECTORS 4  /* vectors of 16 bytes a thread moves of a piece of a flat part, at most */
 
 struct ccl_tune {
     int blocks;           /* most that pay, at most the agreed ones */

@@ -48,6 +48,7 @@ CCL_DEVICE uint64_t gpu_aligned(uint64_t addr, uint64_t align)
 #define CCL_FLAT_UNITS 8
 #endif
 #define CCL_WARP 32u
+#define CCL_MAX_THREADS 64 /* the blocks whose loops have their offsets compiled in */
 #define CCL_SHARED static __attribute__((section("gpu_shared")))
 #define CCL_KERNEL_BOUNDS(name, type, threads, blocks) __attribute__((unused)) static void ccl_k_##name(const type *a)
 #define CCL_KERNEL(name, type) CCL_KERNEL_BOUNDS(name, type, 0, 0)
@@ -78,8 +79,8 @@ CCL_DEVICE void ccl_fence_release_system(void) {}
 CCL_DEVICE void ccl_fence_sc_system(void) { gpu_maybe_yield(); }
 
 CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v) { *CCL_PTR(ccl_vec16, addr) = v; }
-CCL_DEVICE void ccl_prefetch(uint64_t addr) { (void)*CCL_PTR(const volatile uint8_t, addr); }
 CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
+CCL_DEVICE void ccl_prefetch(uint64_t addr) { (void)*(volatile const char *)addr; }
 CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
 
 CCL_DEVICE uint64_t gpu_load(uint64_t addr)
