@@ -124,7 +124,7 @@ struct ccl_k_comm {
     uint64_t win;  /* address of uint64_t[n + 1][CCL_WINDOWS]: base of window id of an owner, 0 = not mapped; release-stored. Row n: bytes of heap chunk id, [n][0]: highest id of a chunk so far + 1 */
 };
 
-/* Bytes from the start of a rank's control allocation. Computed by ccl_layout_compute(), equal on all ranks. */
+/* Bytes from the start of a rank's control allocation. Computed by ccl_comm_layout(), equal on all ranks. */
 struct ccl_k_layout {
     uint64_t adv;    /* [2][n] lines of 64 B */
     uint64_t full;   /* [blocks] rows of n words {op:32, step:32}, flag_stride bytes apart */
