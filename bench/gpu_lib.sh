@@ -79,7 +79,6 @@ mps_cleanup() {
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_btl=self,vader OMPI_MCA_oob_tcp_if_include=lo OMPI_MCA_btl_base_warn_component_unused=0 OMPI_MCA_plm_rsh_agent=
 # A hardware queue for each stream of a process that is several ranks.
-export CUDA_DEVICE_MAX_CONNECTIONS=32
 
 # gpu_ranks SECONDS RANKS COMMAND...
 gpu_ranks() {

@@ -24,6 +24,6 @@ foreach(source ${sources})
     add_custom_command(OUTPUT ${program} COMMAND ${nvcc} ${flags} -MD -MF ${program}.d -MT ${program} -o ${program} ${source} ${libraries}
                        -Xlinker -rpath,$<TARGET_FILE_DIR:ccl> DEPENDS ${source} ccl DEPFILE ${program}.d
                        COMMENT "Building example_${name}_gpu" VERBATIM)
-    add_custom_target(example_${name}_gpu ALL DEPENDS ${program})
+    add_custom_target(program_${name}_gpu ALL DEPENDS ${program})
   endif()
 endforeach()

@@ -126,16 +126,17 @@ struct ccl_k_comm {
 
 /* Bytes from the start of a rank's control allocation. Computed by ccl_comm_layout(), equal on all ranks. */
 struct ccl_k_layout {
-    uint64_t adv;    /* [2][n] lines of 64 B */
-    uint64_t full;   /* [blocks] rows of n words {op:32, step:32}, flag_stride bytes apart */
-    uint64_t credit; /* the same */
-    uint64_t ll;     /* [2][n][CCL_LL_SRC_BYTES] */
     uint64_t ring;   /* pair rings: [n][blocks][slots][slot_bytes]; shared ring: [blocks][slots][slot_bytes] */
     uint64_t user;   /* words of users' own kernels, flag_stride bytes apart: [CCL_SIGNALS], then [CCL_BARRIERS][n]; include/ccl/device_types.h */
     uint64_t bytes;  /* of the whole allocation */
-    uint32_t flag_stride, blocks, slots, slot_bytes;
+    uint32_t blocks, slots, slot_bytes;
     uint32_t shared_ring; /* 1: all ranks share a device: a chunk is written once, to the sender's own ring */
-    uint32_t flag_row;    /* bytes between the rows of two blocks: lanes that poll one row touch as few lines as possible */
+    uint32_t flag_stride;
+    uint32_t flag_row; /* bytes between the rows of two blocks: lanes that poll one row touch as few lines as possible */
+    uint64_t credit;   /* as full */
+    uint64_t full;     /* [blocks] rows of n words {op:32, step:32}, flag_stride bytes apart */
+    uint64_t adv;      /* [2][n] lines of 64 B */
+    uint64_t ll;       /* [2][n][CCL_LL_SRC_BYTES] */
 };
 
 struct ccl_k_peer {
@@ -158,28 +159,29 @@ enum {
  * into tiles of tile_rows x tile_bytes, these (where a ring slot is smaller) into pieces; pieces are numbered row-major over
  * the grid of pieces_down x pieces_across; block b takes pieces b, b + stride, ... */
 struct ccl_k_coll_args {
-    uint64_t src;          /* own input */
-    uint64_t dst;          /* own output: part r starts at dst + r * dst_part */
-    uint64_t dst_part;     /* bytes between the parts of two ranks in the output */
     uint64_t rows, row_bytes;
     uint64_t ld_src, ld_dst;              /* bytes between rows */
     uint64_t piece_rows, piece_bytes;     /* piece_rows * piece_bytes <= slot_bytes */
     uint64_t pieces_down, pieces_across;  /* over the whole part */
-    uint64_t part_bytes;                  /* rows * row_bytes: sent to and expected from each peer */
     uint64_t where;                       /* advert words 6, 7: window id:16 high, byte offset:48; 0 = stage it. Copy: of the input */
-    uint64_t priv;                        /* struct ccl_k_priv */
     uint64_t comm;                        /* struct ccl_k_comm */
     uint64_t page;                        /* own host page */
-    struct ccl_k_layout lay;
     struct ccl_k_desc desc;
-    uint32_t rank, n;
-    uint32_t sig;       /* advert word 0 */
-    uint32_t expect_id; /* window id that peer[].win belongs to, 0 = none */
-    uint32_t flags;     /* CCL_F_* */
-    uint32_t spin;      /* host: polls before sleeping */
-    uint32_t div_mul;   /* GPU LL: ceil(2^32 / packet pairs of a part), 0 when there is one pair */
-    uint32_t group;     /* GPU direct: as many adverts a block waits for before it stores to these peers */
+    uint32_t expect_id;  /* window id that peer[].win belongs to, 0 = none */
+    uint32_t spin;       /* host: polls before sleeping */
+    uint32_t group;      /* GPU direct: as many adverts a block waits for before it stores to these peers */
     uint32_t flat_piece; /* GPU push: bytes of a piece when all pieces are runs of 16-byte vectors, else 0 */
+    /* What every kernel reads at once stands together: each line of the arguments costs a trip to memory. */
+    struct ccl_k_layout lay; /* LL reads its end */
+    uint64_t priv;       /* struct ccl_k_priv */
+    uint64_t src;        /* own input */
+    uint64_t dst;        /* own output: part r starts at dst + r * dst_part */
+    uint64_t dst_part;   /* bytes between the parts of two ranks in the output */
+    uint64_t part_bytes; /* rows * row_bytes: sent to and expected from each peer */
+    uint32_t rank, n;
+    uint32_t sig;     /* advert word 0 */
+    uint32_t flags;   /* CCL_F_* */
+    uint32_t div_mul; /* GPU LL: ceil(2^32 / packet pairs of a part), 0 when there is one pair */
     uint32_t unit_shift; /* GPU push: log2 of the vectors a thread moves of a flat piece, rounded up */
     struct ccl_k_peer peer[CCL_VALUE_PEERS]; /* by rank; the host backend copies only the first n */
 };

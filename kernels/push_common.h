@@ -69,18 +69,32 @@ CCL_DEVICE uint64_t push_slot(CCL_ARGS a, uint64_t ctl, uint32_t src, uint32_t b
     return ctl + a->lay.ring + (channel * a->lay.slots + c % a->lay.slots) * a->lay.slot_bytes;
 }
 
-/* Now and then a block gives a recent tag to those words of one column of its row that nobody writes in this operation. Blocks of a partitioned launch
- * share rows, so each keeps to the channels it serves; the own column of `full` goes with the own part. */
+/* Rows of flag words in use in a partitioned launch of so many blocks: group 0 has the most blocks. */
+CCL_DEVICE uint32_t push_group_rows(CCL_ARGS a, uint32_t grid) { return (grid + a->n - 1) / a->n; }
+
+/* Does this block answer for the word of its row that belongs to the rank d rotations on? first..last: its own channels. In a partitioned launch
+ * other blocks have channels in the same row, and group 0, which has a block in every row, answers for what no group uses. */
+CCL_DEVICE uint32_t push_owns(CCL_ARGS a, const struct push_job *job, uint32_t d, uint32_t first, uint32_t last, uint32_t group)
+{
+    const uint32_t takes_rest = job->ch.to_first == 0;
+    if (d == 0) {
+        return takes_rest;
+    }
+    return (d >= first && d < last) || (takes_rest && job->block >= push_group_rows(a, ccl_grid() - group));
+}
+
+/* Flag words nobody wrote in this operation get a recent tag, one column of the block's rows now and then. */
 CCL_DEVICE void push_leave(CCL_ARGS a, struct push_job *job)
 {
     uint32_t turn;
     if (ccl_tid() == 0 && ccl_scrub_turn(job->n, &turn)) {
-        uint64_t me = ccl_peer_ctl(a, a->rank);
-        uint32_t x = turn % a->n, d = x >= a->rank ? x - a->rank : x + a->n - a->rank;
-        if (d >= job->ch.to_first && d < job->ch.to_last) {
+        const uint64_t me = ccl_peer_ctl(a, a->rank);
+        const uint32_t x = turn % a->n, d = x >= a->rank ? x - a->rank : x + a->n - a->rank, back = a->n - d;
+        if (push_owns(a, job, d, job->ch.to_first, job->ch.to_last, d)) {
             ccl_store_relaxed_system_u64(ccl_credit_addr(a, me, job->block, x), CCL_TAGGED(job->n, 0));
         }
-        if (d == 0 ? job->ch.to_first == 0 : job->chunks == 0 && d >= job->ch.from_first && d < job->ch.from_last) {
+        const uint32_t received = d >= job->ch.from_first && d < job->ch.from_last && job->chunks != 0;
+        if (!received && push_owns(a, job, d, job->ch.from_first, job->ch.from_last, back)) {
             ccl_store_relaxed_system_u64(ccl_full_addr(a, me, job->block, x), CCL_TAGGED(job->n, 0));
         }
     }

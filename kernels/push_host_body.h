@@ -323,7 +323,7 @@ CCL_DEVICE void push_partitioned(CCL_ARGS a, struct push_shared *sh, uint64_t *b
     const uint64_t pieces = a->pieces_down * a->pieces_across;
     const struct ccl_channels pair = {g, g + 1, back, back + (g != 0)}, everyone = {0, a->n, 0, 0};
     struct push_job job = {0, 0, pair, k, group_blocks, push_count(pieces, k, group_blocks)};
-    if (push_begin(a, sh, &job, base, 8, ccl_grid() / a->n) &&
+    if (push_begin(a, sh, &job, base, 8, push_group_rows(a, ccl_grid())) &&
         push_meet(a, sh, &job, base, 8, ccl_bid() == 0 || a->lay.shared_ring ? everyone : pair)) {
         push_run(a, 0, sh, &job, base, g);
     }

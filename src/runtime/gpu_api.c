@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/gpu_constants.h"
 #include "util/log.h"
 
 #define AMD_DEVICE "/dev/kfd" /* there whenever the kernel drives an AMD GPU */
@@ -145,6 +146,6 @@ cclResult_t ccl_gpu_failed(int error, const char *call)
 #define CCL_HIP(field, hip, params) name = strcmp(call, #field) == 0 ? hip : name;
 #define CCL_CUDA(field, cuda, params) name = strcmp(call, #field) == 0 ? cuda : name;
 #include "runtime/gpu_api.def"
-    return ccl_error_set(cclUnhandledDeviceError, CCL_RT, "%s failed: error %d, %s, %s", name, error,
+    return ccl_error_set(error == CCL_GPU_E_OUT_OF_MEMORY ? cclSystemError : cclUnhandledDeviceError, CCL_RT, "%s failed: error %d, %s, %s", name, error,
                          symbol != NULL ? symbol : "unknown symbol", text != NULL ? text : "no text");
 }

@@ -30,6 +30,7 @@ struct access_desc {
     int flags;
 };
 enum { PROP_PINNED = 1, HANDLE_FD = 1, LOCATION_DEVICE = 1, ACCESS_READ_WRITE = 3, GRANULARITY_RECOMMENDED = 1 };
+enum { OUT_OF_MEMORY = 2 };
 enum { CUDA_VMM_SUPPORTED = 102, CUDA_FD_SUPPORTED = 103 };
 
 static struct alloc_prop prop_of(const struct ccl_gpu_device *d)
@@ -40,9 +41,13 @@ static struct alloc_prop prop_of(const struct ccl_gpu_device *d)
 static cclResult_t map(const struct ccl_gpu_device *d, struct ccl_gpu_block *b)
 {
     void *base = NULL;
-    CCL_GPU_TRY(vmm_reserve, &base, b->bytes, 0, NULL, 0);
+    int error = ccl_gpu.vmm_reserve(&base, b->bytes, 0, NULL, 0);
+    CCL_CHECK(error != OUT_OF_MEMORY, cclSystemError, CCL_RT, "out of addresses for %zu bytes on device %d", b->bytes, b->device);
+    if (error != 0) {
+        return ccl_gpu_failed(error, "vmm_reserve");
+    }
     b->base = base;
-    int error = ccl_gpu.vmm_map(base, b->bytes, 0, b->handle, 0);
+    error = ccl_gpu.vmm_map(base, b->bytes, 0, b->handle, 0);
     if (error != 0) {
         ccl_gpu.vmm_unreserve(base, b->bytes);
         return ccl_gpu_failed(error, "vmm_map");
@@ -66,7 +71,11 @@ cclResult_t ccl_gpu_vmm_alloc(const struct ccl_gpu_device *d, struct ccl_gpu_blo
 {
     struct alloc_prop prop = prop_of(d);
     b->bytes = ccl_round_up(b->bytes, d->vmm_granule);
-    CCL_GPU_TRY(vmm_create, &b->handle, b->bytes, &prop, 0);
+    int error = ccl_gpu.vmm_create(&b->handle, b->bytes, &prop, 0);
+    CCL_CHECK(error != OUT_OF_MEMORY, cclSystemError, CCL_RT, "out of memory: %zu bytes on device %d", b->bytes, b->device);
+    if (error != 0) {
+        return ccl_gpu_failed(error, "vmm_create");
+    }
     cclResult_t rc = map(d, b);
     if (rc != cclSuccess) {
         ccl_gpu.vmm_release(b->handle);
@@ -136,6 +145,10 @@ cclResult_t ccl_gpu_memfd_map(int fd, struct ccl_gpu_block *b)
     void *dev = NULL;
     b->host = MAP_FAILED;
     b->bytes = ccl_round_up(b->bytes, (size_t)sysconf(_SC_PAGESIZE));
+    size_t most = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    /* Filling the machine's memory would kill processes before it failed. */
+    CCL_CHECK(b->bytes <= most, cclSystemError, CCL_RT, "out of memory: %zu bytes of shared host memory, the machine has %zu",
+              b->bytes, most);
     b->fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : memfd_create("ccl-device", MFD_CLOEXEC);
     CCL_CHECK(b->fd >= 0, cclSystemError, CCL_RT, "descriptor for %zu bytes of shared host memory: %s", b->bytes,
               strerror(errno));

@@ -9,7 +9,7 @@
  *   graphs          nodes with edges, launched in a topological order on one stream
  * Environment: FAKE_GPU=hip|cuda (the other library then reports no device), FAKE_GPU_DEVICES, FAKE_GPU_ARCH, FAKE_GPU_PEERS=none,
  * FAKE_GPU_VERSION, FAKE_GPU_VMM=0, FAKE_GPU_FAIL=CALL:N:CODE[,...] (the Nth call fails; N 0: every call), FAKE_GPU_RANK (failures in this MPI rank only),
- * FAKE_GPU_LOG=FILE (one line per call). */
+ * FAKE_GPU_FREE_WAITS=0 (freeing does not wait for the device), FAKE_GPU_LOG=FILE (one line per call). */
 #ifndef FAKE_GPU_H
 #define FAKE_GPU_H
 

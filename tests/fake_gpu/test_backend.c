@@ -85,7 +85,7 @@ static cclResult_t use_memory(struct scene *s)
 {
     struct ccl_pointer_attr attr;
     struct ccl_mem_handle handle = peer->handle;
-    unsigned char back[64] = {0};
+    static unsigned char back[64]; /* a copy to it may still run when this returns with an error */
     char path[64];
     for (int type = 0; type < 3; type++) {
         STEP(s->rt->mem_alloc((enum ccl_mem_type)type, BYTES, &s->memory[type]));
@@ -373,6 +373,7 @@ static int run_one(const void *arg)
     if (scene.fd >= 0) {
         close(scene.fd);
     }
+    fake->settle(); /* where a wait has failed, work may still be using what is freed now */
     clean_up(&scene);
     if (fake->current() != 0 && !switches) {
         TEST_FAIL("%s: the current device became %d while cleaning up", label, fake->current());

@@ -2,7 +2,7 @@
  *
  * Proves that a user's own kernel does not wait for ever: waits and barriers of ccl/device.h end with an error when a peer aborts, leaves or dies,
  * and when another thread of the own process aborts the communicator they run on. */
-/* CTEST: ranks 1; labels mpi host quick; timeout 60 */
+/* CTEST: ranks 1; labels mpi host quick; timeout 60; gpu 0 */
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>

@@ -21,6 +21,11 @@ struct rank_thread {
 static void *run_rank(void *argument)
 {
     struct rank_thread *t = argument;
+    int device = 0;
+    if (!t->init) {
+        TM_OK(cclCommDevice(t->comm, &device));
+    }
+    TM_MUST(cclSetDevice(device));
     cclStream_t stream = tm_stream_create();
 
     if (t->init) {
@@ -51,8 +56,10 @@ static void init_all(int n)
     TM_MUST(cclCommInitAll(comms, n, n % 2 == 0 ? devices : NULL));
     host = malloc(all);
     for (int i = 0; i < n; i++) {
-        int rank = -1, size = -1;
+        int rank = -1, size = -1, device = 0;
 
+        TM_OK(cclCommDevice(comms[i], &device));
+        TM_MUST(cclSetDevice(device)); /* a stream belongs to the device it was made on */
         TM_OK(cclCommUserRank(comms[i], &rank));
         TM_OK(cclCommCount(comms[i], &size));
         TEST_EQ(rank, i);
@@ -60,6 +67,7 @@ static void init_all(int n)
         streams[i] = tm_stream_create();
         TM_MUST(cclDeviceMalloc((void **)&recv[i], all));
     }
+    TM_MUST(cclSetDevice(0));
     TM_MUST(cclGroupStart()); /* collective calls of several ranks of one thread: a group */
     for (int i = 0; i < n; i++) {
         TM_OK(cclMemAlloc(comms[i], (void **)&send[i], count));

@@ -17,6 +17,7 @@ static cclStream_t stream;
 static void gathers(const char *what, size_t count, int variant)
 {
     cclCallConfig_t config = CCL_CALL_CONFIG_INITIALIZER;
+    bool groups = variant == cclVariantPartitioned;
     size_t all = count * (size_t)tm_size;
     uint64_t *mine = malloc(count * 8), *got = malloc(all * 8);
     void *send = NULL, *recv = NULL;
@@ -24,7 +25,13 @@ static void gathers(const char *what, size_t count, int variant)
 
     tm_at("%s", what);
     TM_MUST(cclMemAlloc(comm, &send, count * 8));
-    TM_MUST(cclMemAlloc(comm, &recv, all * 8));
+    if (groups) { /* plain memory, so staged; groups of unequal numbers of blocks, several chunks a block */
+        TM_MUST(cclDeviceMalloc(&recv, all * 8));
+        config.comm_sms = tm_size + 1;
+        config.tile_n = (int)(count / 8);
+    } else {
+        TM_MUST(cclMemAlloc(comm, &recv, all * 8));
+    }
     config.variant = variant;
     for (uint64_t call = 0; call < CALLS; call++) {
         for (size_t i = 0; i < count; i++) {
@@ -44,7 +51,7 @@ static void gathers(const char *what, size_t count, int variant)
         }
     }
     TEST_EQ(wrong, 0);
-    TM_OK(cclMemFree(comm, recv));
+    TM_OK(groups ? cclDeviceFree(recv) : cclMemFree(comm, recv));
     TM_OK(cclMemFree(comm, send));
     free(mine);
     free(got);
@@ -60,6 +67,7 @@ int main(int argc, char **argv)
     gathers("direct alone", 200, cclVariantDirect);
     gathers("LL after direct", 1, cclVariantLL);
     gathers("staged alone", 200, cclVariantStaged);
+    gathers("partitioned alone", 2000, cclVariantPartitioned);
     tm_at("barriers alone");
     for (int call = 0; call < CALLS; call++) {
         TM_OK(cclBarrier(comm, stream));
