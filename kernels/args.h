@@ -124,7 +124,7 @@ struct ccl_k_comm {
     uint64_t win;  /* address of uint64_t[n + 1][CCL_WINDOWS]: base of window id of an owner, 0 = not mapped; release-stored. Row n: bytes of heap chunk id, [n][0]: highest id of a chunk so far + 1 */
 };
 
-/* Bytes from the start of a rank's control allocation. Computed by ccl_layout_compute(), equal on all ranks. */
+/* Bytes from the start of a rank's control allocation. Computed by ccl_comm_layout(), equal on all ranks. */
 struct ccl_k_layout {
     uint64_t ring;   /* pair rings: [n][blocks][slots][slot_bytes]; shared ring: [blocks][slots][slot_bytes] */
     uint64_t user;   /* words of users' own kernels, flag_stride bytes apart: [CCL_SIGNALS], then [CCL_BARRIERS][n]; include/ccl/device_types.h */

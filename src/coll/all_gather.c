@@ -55,6 +55,7 @@ cclResult_t ccl_coll_launch(cclComm_t comm, enum ccl_kernel kernel, struct cclSt
                                  .traced = comm->trace != NULL,
                                  .grid = comm->plan.grid,
                                  .threads = comm->plan.threads,
+                                 .shared_bytes = comm->plan.shared_bytes,
                                  .host_threads = (uint32_t)comm->agreed.host_blocks,
                                  .args = &comm->args,
                                  .args_bytes = comm->args_bytes};

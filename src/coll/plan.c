@@ -264,6 +264,10 @@ cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, stru
     plan->threads = (uint32_t)tune.threads;
     c.threads = tune.threads;
     find_flat(&s, plan->threads, &a);
+    if (tune.bulk_pieces != 0 && a.flat_piece != 0) {
+        a.flags |= CCL_F_BULK;
+        plan->shared_bytes = tune.bulk_pieces * a.flat_piece;
+    }
     plan->threads += !comm->props.is_host && c.variant == cclVariantLL ? CCL_GPU_HELPER_THREADS : 0;
     /* On a GPU, who stages keeps step with all peers, LL hears from all, and a partitioned block has one peer. */
     bool groups = comm->props.is_host || by_pair || c.variant == cclVariantDirect;

@@ -5,6 +5,8 @@
 
 #define GRID_BYTES (256u << 10) /* host: per block and rank, before another block is worth its start */
 #define WAVE_THREADS 64         /* blocks are whole waves of any device */
+#define BULK_PART (4u << 20) /* bytes of a part from which on bulk copies pay */
+#define BULK_BLOCKS 16       /* with more, threads keep as much in flight */
 #define CHUNK_VECTORS 4         /* vectors of 16 bytes a thread moves of a piece, at most */
 
 /* A row serves parts up to so many bytes. */
@@ -13,7 +15,9 @@ struct row {
     int blocks; /* of a rank; negative: this many of all ranks of a device together */
 };
 
-/* Ranks that share one NVIDIA device: all blocks write to the same memory, and more than 128 together lose a third of its rate. */
+/* Ranks that share one NVIDIA device: all blocks write to the same memory, and more than 128 together lose a third of its rate. Staging wants more,
+ * for it waits in every step; but the agreed limit (comm_setup.c, half of what the device holds) leaves it 66, 33, 16 blocks a rank of 2, 4, 8 on an
+ * H200, which is direct's number. So auto, which learns of plain buffers only in the kernel, loses nothing by taking direct's grid. */
 static const struct row direct_shared[] = {{32 << 10, 8}, {256 << 10, 16}, {2 << 20, 32}, {UINT64_MAX, -128}};
 static const struct row staged_shared[] = {{32 << 10, 8}, {256 << 10, 16}, {UINT64_MAX, -256}};
 /* A device a rank: as many blocks as keep the links busy. */
@@ -46,6 +50,17 @@ static void tune_ll(uint64_t part_bytes, int n, struct ccl_tune *tune)
     }
 }
 
+/* Few blocks that store directly: bulk copies, if one block a unit is no loss even beside a second communicator. Pieces and their bytes are measured. */
+static void tune_bulk(cclComm_t comm, uint64_t part_bytes, int blocks, struct ccl_tune *tune)
+{
+    if (comm->props.bulk_copy && comm->agreed.shared_ring && comm->n <= 4 && blocks <= BULK_BLOCKS && part_bytes >= BULK_PART &&
+        2 * blocks * comm->n <= comm->props.units) {
+        uint64_t piece = comm->n <= 2 ? 32 << 10 : 16 << 10;
+        tune->bulk_pieces = comm->n <= 2 ? 6 : 3;
+        tune->piece_bytes = piece < tune->piece_bytes ? piece : tune->piece_bytes;
+    }
+}
+
 void ccl_tune(cclComm_t comm, int variant, uint64_t part_bytes, int comm_sms, int threads, struct ccl_tune *tune)
 {
     uint64_t slot = comm->args.lay.slot_bytes;
@@ -75,4 +90,7 @@ void ccl_tune(cclComm_t comm, int variant, uint64_t part_bytes, int comm_sms, in
     uint64_t go = (uint64_t)tune->threads * 16 * CHUNK_VECTORS;
     tune->piece_bytes = share < go ? share : go;
     tune->piece_bytes = tune->piece_bytes < slot ? tune->piece_bytes : slot;
+    if (variant == cclVariantDirect) {
+        tune_bulk(comm, part_bytes, blocks, tune);
+    }
 }

@@ -13,6 +13,7 @@ struct ccl_tune {
     int blocks;           /* most that pay, at most the agreed ones */
     int threads;          /* of a block, without helpers */
     uint64_t piece_bytes; /* largest piece where the caller gives no tile */
+    uint32_t bulk_pieces; /* pieces that direct keeps in flight by bulk copies, 0: it moves them in registers */
 };
 
 /* For a part of so many bytes a rank. comm_sms, threads: what the caller asks for, or CCL_UNSET; threads are rounded up to whole waves. */

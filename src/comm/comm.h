@@ -25,6 +25,7 @@ struct ccl_agreed {
     int variant;        /* default of calls */
     int comm_sms;       /* default of calls, CCL_UNSET: by size */
     int64_t ll_max;     /* bytes per rank up to which auto takes LL */
+    int ring_slots, ring_slot_bytes; /* of the rings that stage data, CCL_UNSET: by world and device */
     size_t chunk_bytes; /* heap growth */
     int blocks;         /* B of the layout: largest grid */
     int host_blocks;    /* blocks auto uses for large operations on the host backend */
@@ -49,7 +50,7 @@ struct ccl_plan {
     bool has_config;
     cclCallConfig_t config; /* as passed */
     enum ccl_kernel kernel;
-    uint32_t grid, threads;
+    uint32_t grid, threads, shared_bytes;
     bool needs_window, wants_window;
     size_t recv_bytes; /* from the first to behind the last byte of the output */
     cclCallConfig_t effective;
@@ -117,6 +118,9 @@ cclResult_t ccl_comm_wait_idle(cclComm_t comm);
 /* Local; the own operations have ended. NULL and half-built are fine. unclean: peers may still be in an operation with us, and the memory is not
  * reference counted by the system (on the host it is), so what they can hit stays mapped. */
 void ccl_comm_destroy(cclComm_t comm, bool unclean);
+
+/* comm/comm_layout.c: from the agreed numbers and the device of the communicator. */
+void ccl_comm_layout(cclComm_t comm, struct ccl_k_layout *lay);
 
 /* comm/comm_setup.c: everything between the bootstrap and the first operation. parent may be NULL. ranks: parent rank by child rank. */
 cclResult_t ccl_comm_setup(cclComm_t comm, const cclConfig_t *config, cclComm_t parent, const int *ranks);

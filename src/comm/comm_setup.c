@@ -15,25 +15,13 @@
 #include "util/shm.h"
 
 #define CPU_WORDS 16u
-#define RING_TOTAL_BYTES (32u << 20)
-#if defined(CCL_RING_SLOTS)
-#define RING_SLOTS CCL_RING_SLOTS /* tests */
-#else
-#define RING_SLOTS 2u
-#endif
-#define RING_SLOTS_CROWDED 4u /* GPU, more than 4 ranks: their steps spread more than one step */
-#define RING_SLOT_MAX (64u << 10)
-#define GPU_SLOT_MAX (32u << 10)         /* what a block of 512 threads moves in one go */
-#define GPU_SLOT_MAX_CROWDED (16u << 10) /* the rings of all ranks of a device shall stay in its L2 */
-#define RING_SLOT_MIN (4u << 10)
-#define ADVERT_LINE 64u
-#define FLAG_ROW 64u /* the flag words of a block start on a line of their own */
 
 /* What a rank tells the others about itself. */
 struct hello {
     uint64_t device_uid, world_id;
     uint64_t cpus[CPU_WORDS]; /* processors its threads may use */
     int64_t ll_max, host_spin, chunk_mb;
+    int32_t ring_slots, ring_slot_bytes;
     int32_t capacity, shared_host; /* blocks that its device runs at once; it wants shared host memory */
     int32_t version, is_host, forced_fence, max_blocks, variant, comm_sms, host_threads, traced, rc;
     char backend[24];
@@ -74,6 +62,8 @@ static cclResult_t say_hello(cclComm_t comm, const cclConfig_t *config, cclComm_
     h->shared_host = parent != NULL ? parent->agreed.shared_host : !comm->props.is_host && strcmp(env->heap_mem, "host") == 0;
     h->comm_sms = (int32_t)env->comm_sms;
     h->ll_max = env->ll_max;
+    h->ring_slots = (int32_t)env->ring_slots;
+    h->ring_slot_bytes = (int32_t)env->ring_slot_bytes;
     h->host_spin = env->host_spin;
     h->host_threads = (int32_t)env->host_threads;
     h->chunk_mb = env->heap_chunk_mb;
@@ -147,6 +137,8 @@ static cclResult_t agree(cclComm_t comm, const struct hello *all)
     ag->world_id = all[0].world_id;
     ag->variant = all[0].variant;
     ag->comm_sms = all[0].comm_sms;
+    ag->ring_slots = all[0].ring_slots;
+    ag->ring_slot_bytes = all[0].ring_slot_bytes;
     ag->chunk_bytes = (size_t)all[0].chunk_mb << 20;
     /* The partitioned variant needs a block a rank. */
     ag->blocks = all[0].is_host && blocks < comm->n && comm->n <= CCL_MAX_BLOCKS ? comm->n : blocks;
@@ -158,35 +150,6 @@ static cclResult_t agree(cclComm_t comm, const struct hello *all)
     CCL_LOG(CCL_LOG_INFO, CCL_INIT, "world of %d ranks on %d cores, backend %s, device %s, LL up to %lld bytes, %d blocks",
             comm->n, cores, comm->rt->name, comm->props.name, (long long)ag->ll_max, ag->blocks);
     return cclSuccess;
-}
-
-static uint64_t carve(struct ccl_k_layout *lay, uint64_t bytes)
-{
-    uint64_t off = lay->bytes;
-    lay->bytes = ccl_round_up(off + bytes, 4096);
-    return off;
-}
-
-static void compute_layout(cclComm_t comm, struct ccl_k_layout *lay)
-{
-    uint64_t n = (uint64_t)comm->n, blocks = (uint64_t)comm->agreed.blocks;
-    memset(lay, 0, sizeof(*lay));
-    const bool host = comm->props.is_host, crowded = !host && n > 4;
-    uint64_t most = host ? RING_SLOT_MAX : crowded && comm->agreed.shared_ring ? GPU_SLOT_MAX_CROWDED : GPU_SLOT_MAX;
-    lay->flag_stride = comm->props.flag_stride;
-    lay->flag_row = (uint32_t)ccl_round_up(n * lay->flag_stride, FLAG_ROW);
-    lay->blocks = (uint32_t)blocks;
-    lay->slots = crowded ? RING_SLOTS_CROWDED : RING_SLOTS;
-    lay->shared_ring = comm->agreed.shared_ring;
-    uint64_t rings = blocks * lay->slots * (lay->shared_ring ? 1 : n);
-    uint64_t slot = RING_TOTAL_BYTES / rings / RING_SLOT_MIN * RING_SLOT_MIN;
-    lay->slot_bytes = (uint32_t)(slot > most ? most : slot < RING_SLOT_MIN ? RING_SLOT_MIN : slot);
-    lay->adv = carve(lay, 2 * n * ADVERT_LINE);
-    lay->full = carve(lay, blocks * lay->flag_row);
-    lay->credit = carve(lay, blocks * lay->flag_row);
-    lay->ll = carve(lay, 2 * n * CCL_LL_SRC_BYTES);
-    lay->ring = carve(lay, rings * lay->slot_bytes);
-    lay->user = carve(lay, (CCL_SIGNALS + CCL_BARRIERS * n) * lay->flag_stride);
 }
 
 /* To device memory, before anything else uses it. On a stream of its own: the default stream would wait for other streams' kernels, and must not be
@@ -210,7 +173,7 @@ static cclResult_t alloc_own(cclComm_t comm, int *page_fd)
     struct ccl_k_priv priv = {.op = 1ull << 32};
     _Static_assert(CCL_USER_BARRIERS == CCL_BARRIERS, "equal in kernels/args.h and ccl/device_types.h");
     size_t n = (size_t)comm->n;
-    compute_layout(comm, &comm->args.lay);
+    ccl_comm_layout(comm, &comm->args.lay);
     comm->page_bytes = sizeof(struct ccl_k_page) + 2 * n * sizeof(struct ccl_k_err);
     comm->peer_page = calloc(n, sizeof(void *));
     comm->peer_ctl = calloc(n, sizeof(uint64_t));

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Where adverts, flags, LL lines and rings lie in the control memory of a rank: from what all ranks have agreed on, so equal on all. */
+#include "comm/comm.h"
+
+#include <string.h>
+
+#define RING_TOTAL_BYTES (32u << 20)
+#if defined(CCL_RING_SLOTS)
+#define RING_SLOTS CCL_RING_SLOTS /* tests */
+#else
+#define RING_SLOTS 2u
+#endif
+#define RING_SLOTS_CROWDED 4u /* GPU, more than 4 ranks: their steps spread more than one step */
+#define RING_SLOT_MAX (64u << 10)
+#define GPU_SLOT_MAX (32u << 10)         /* what a block of 512 threads moves in one go */
+#define GPU_SLOT_MAX_CROWDED (16u << 10) /* the rings of all ranks of a device shall stay in its L2 */
+#define RING_SLOT_MIN (4u << 10)
+#define ADVERT_LINE 64u
+#define FLAG_ROW 64u /* the flag words of a block start on a line of their own */
+
+static uint64_t carve(struct ccl_k_layout *lay, uint64_t bytes)
+{
+    uint64_t off = lay->bytes;
+    lay->bytes = ccl_round_up(off + bytes, 4096);
+    return off;
+}
+
+void ccl_comm_layout(cclComm_t comm, struct ccl_k_layout *lay)
+{
+    uint64_t n = (uint64_t)comm->n, blocks = (uint64_t)comm->agreed.blocks;
+    memset(lay, 0, sizeof(*lay));
+    const bool host = comm->props.is_host, crowded = !host && n > 4;
+    uint64_t most = host ? RING_SLOT_MAX : crowded && comm->agreed.shared_ring ? GPU_SLOT_MAX_CROWDED : GPU_SLOT_MAX;
+    lay->flag_stride = comm->props.flag_stride;
+    lay->flag_row = (uint32_t)ccl_round_up(n * lay->flag_stride, FLAG_ROW);
+    lay->blocks = (uint32_t)blocks;
+    lay->slots = crowded ? RING_SLOTS_CROWDED : RING_SLOTS;
+    lay->slots = comm->agreed.ring_slots != CCL_UNSET ? (uint32_t)comm->agreed.ring_slots : lay->slots;
+    lay->slots = !host && lay->slots < 2 ? 2 : lay->slots; /* a step pushes one chunk and drains an older one */
+    most = comm->agreed.ring_slot_bytes != CCL_UNSET ? (uint64_t)comm->agreed.ring_slot_bytes : most;
+    lay->shared_ring = comm->agreed.shared_ring;
+    uint64_t rings = blocks * lay->slots * (lay->shared_ring ? 1 : n);
+    uint64_t slot = RING_TOTAL_BYTES / rings;
+    slot = (slot > most ? most : slot) / RING_SLOT_MIN * RING_SLOT_MIN;
+    lay->slot_bytes = (uint32_t)(slot < RING_SLOT_MIN ? RING_SLOT_MIN : slot);
+    lay->adv = carve(lay, 2 * n * ADVERT_LINE);
+    lay->full = carve(lay, blocks * lay->flag_row);
+    lay->credit = carve(lay, blocks * lay->flag_row);
+    lay->ll = carve(lay, 2 * n * CCL_LL_SRC_BYTES);
+    lay->ring = carve(lay, rings * lay->slot_bytes);
+    lay->user = carve(lay, (CCL_SIGNALS + CCL_BARRIERS * n) * lay->flag_stride);
+}
