@@ -5,21 +5,26 @@
 
 /* Lanes lane, lane + lanes, ... store `words` words, an even number, of the advert at every peer. The start of the kernel has ordered what the
  * user wrote before, and what the last kernel read. */
-CCL_DEVICE void ccl_advert_send(CCL_ARGS a, uint32_t n, uint32_t words, uint32_t lane, uint32_t lanes)
+CCL_DEVICE void ccl_advert_send(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t words, uint32_t lane, uint32_t lanes)
 {
-    const uint32_t pairs = words / 2;
-    for (uint32_t i = lane; i < (a->n - 1) * pairs; i += lanes) {
-        uint32_t d = 1 + i / pairs, w = i % pairs * 2;
-        uint64_t line = ccl_advert_addr(a, ccl_peer_ctl(a, ccl_rotate(a, d)), n, a->rank);
-        ccl_store_packet_system(line + 8 * w, ccl_advert_value(a, w), n, ccl_advert_value(a, w + 1), n);
+    const uint32_t pairs = words / 2, all = (ccl_ranks(a, world) - 1) * pairs;
+    for (uint32_t i = lane; i < all; i += lanes) {
+        const uint32_t d = 1 + i / pairs, w = i % pairs;
+        const uint64_t line = ccl_advert_addr(a, ccl_ctl_in(a, world, ccl_rotate_in(a, world, d)), n, a->rank);
+        const uint64_t bytes_or_where = w == 3 ? a->where : a->part_bytes;
+        ccl_store_packet_system(line + 16 * w, w == 0 ? a->sig : (uint32_t)bytes_or_where, n,
+                                w == 0 ? a->desc.word1 : (uint32_t)(bytes_or_where >> 32), n);
+        if (world != 0 && world <= 8) {
+            break; /* a lane has one packet at most */
+        }
     }
 }
 
 /* Wait for peer's advert n and compare it with mine; *where gets its words 6 and 7. Word 0 is judged first: an LL advert has no words 2 to 7.
  * The acquire load of word 0 comes last in a round, so what it acquires covers the round that ends the wait. */
-CCL_DEVICE uint32_t ccl_advert_wait(CCL_ARGS a, uint32_t n, uint32_t peer, uint32_t words, uint64_t *where)
+CCL_DEVICE uint32_t ccl_advert_wait(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t peer, uint32_t words, uint64_t *where)
 {
-    const uint64_t line = ccl_advert_addr(a, ccl_peer_ctl(a, a->rank), n, peer);
+    const uint64_t line = ccl_advert_addr(a, ccl_ctl_in(a, world, a->rank), n, peer);
     for (uint32_t polls = 1;; polls++) {
         ccl_vec16 q[3];
         uint32_t all = 1, bad;

@@ -5,8 +5,9 @@
 /* Lanes lane, lane + lanes, ... store `words` words of the advert at every peer. Each word carries the tag, so no order among them is needed.
  * The advert also says that this rank's user has left the receive buffer to the peers: each word is released (free on x86), which pairs with the
  * acquire in ccl_advert_wait. */
-CCL_DEVICE void ccl_advert_send(CCL_ARGS a, uint32_t n, uint32_t words, uint32_t lane, uint32_t lanes)
+CCL_DEVICE void ccl_advert_send(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t words, uint32_t lane, uint32_t lanes)
 {
+    (void)world;
     for (uint32_t i = lane; i < (a->n - 1) * words; i += lanes) {
         uint32_t d = 1 + i / words, w = i % words;
         uint64_t line = ccl_advert_addr(a, ccl_peer_ctl(a, ccl_rotate(a, d)), n, a->rank);
@@ -16,8 +17,9 @@ CCL_DEVICE void ccl_advert_send(CCL_ARGS a, uint32_t n, uint32_t words, uint32_t
 
 /* Wait for peer's advert n and compare it with mine; *where gets its words 6 and 7. Word 0 is judged first: a peer that runs LL in n shows it by the
  * tag of its LL line only. */
-CCL_DEVICE uint32_t ccl_advert_wait(CCL_ARGS a, uint32_t n, uint32_t peer, uint32_t words, uint64_t *where)
+CCL_DEVICE uint32_t ccl_advert_wait(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t peer, uint32_t words, uint64_t *where)
 {
+    (void)world;
     uint32_t bad = CCL_BAD_NONE;
     uint64_t line = ccl_advert_addr(a, ccl_peer_ctl(a, a->rank), n, peer);
     uint64_t w = ccl_wait_word(a, line, n, 0, peer, ccl_ll_addr(a, ccl_peer_ctl(a, a->rank), n, peer) + 56, &bad);

@@ -60,7 +60,7 @@ CCL_KERNEL(copy_open, struct ccl_k_coll_args)
     if (t < CCL_WARP) {
         /* The advert says that the input is complete. */
         ccl_fence_release_system();
-        ccl_advert_send(a, n, 8, t, CCL_WARP);
+        ccl_advert_send(a, 0, n, 8, t, CCL_WARP);
         ccl_notify_fence(a);
         if (t == 0) {
             ccl_store_release_system_u64(ccl_advert_addr(a, me, n, a->rank), CCL_TAGGED(n, a->sig));
@@ -72,7 +72,7 @@ CCL_KERNEL(copy_open, struct ccl_k_coll_args)
         for (uint32_t d = 1 + t; d < a->n; d += CCL_WARP) {
             uint32_t peer = ccl_rotate(a, d);
             uint64_t where = 0;
-            uint32_t bad = ccl_advert_wait(a, n, peer, 8, &where);
+            uint32_t bad = ccl_advert_wait(a, 0, n, peer, 8, &where);
             if (bad == CCL_BAD_NONE && where != copy_expected(a, peer)) {
                 bad = CCL_BAD_PLACE;
             }

@@ -11,7 +11,7 @@
 #include CCL_LL_BODY
 
 #define LL_KERNEL(name, world)                     \
-    CCL_KERNEL_BOUNDS(name, struct ccl_k_coll_args, CCL_LL_MAX_THREADS, 1) \
+    CCL_KERNEL_WORLD(name, world, CCL_LL_MAX_THREADS, 1) \
     {                                              \
         ccl_ll_body(a, world);                     \
     }

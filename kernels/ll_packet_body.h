@@ -41,14 +41,15 @@ CCL_DEVICE uint32_t ll_rotation(CCL_ARGS a, uint32_t world, uint32_t p, uint32_t
     return world == 0 ? p / pairs : a->div_mul ? ccl_mul_hi(p, a->div_mul) : p;
 }
 
-/* True: stop waiting. */
-CCL_DEVICE uint32_t ll_slow(CCL_ARGS a, uint32_t n, uint32_t *polls)
+/* The helper or another block has raised the error: the host page is read by one warp of the block. */
+CCL_DEVICE_SLOW uint32_t ll_look(CCL_ARGS a, uint32_t n, uint32_t polls)
 {
-    /* The helper or another block has raised the error: the host page is read by one warp of the block. */
     const uint64_t own = ccl_advert_addr(a, ccl_peer_ctl(a, a->rank), n, a->rank);
-    return (++*polls & 63) == 0 &&
-           ccl_slow_poll(a, own, n, 0, a->rank, ccl_tid() < CCL_WARP ? *polls : 1) != CCL_BAD_NONE;
+    return ccl_slow_poll(a, own, n, 0, a->rank, ccl_tid() < CCL_WARP ? polls : 1) != CCL_BAD_NONE;
 }
+
+/* True: stop waiting. */
+CCL_DEVICE uint32_t ll_slow(CCL_ARGS a, uint32_t n, uint32_t *polls) { return (++*polls & 63) == 0 && ll_look(a, n, *polls); }
 
 CCL_DEVICE_SLOW void ll_bytes(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t first, uint32_t stride)
 {
@@ -101,7 +102,7 @@ CCL_DEVICE void ll_send(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t p0, uin
             if (d == 0) {
                 *CCL_PTR(uint64_t, a->dst + a->rank * a->dst_part + (uint64_t)i * 8) = v[u];
             } else {
-                ccl_store_packet_system(ccl_ll_addr(a, ccl_peer_ctl(a, ccl_rotate(a, d)), n, a->rank) + (uint64_t)i * 16,
+                ccl_store_packet_system(ccl_ll_addr(a, ccl_ctl_in(a, world, ccl_rotate_in(a, world, d)), n, a->rank) + (uint64_t)i * 16,
                                         (uint32_t)v[u], n, (uint32_t)(v[u] >> 32), n);
             }
         }
@@ -110,7 +111,7 @@ CCL_DEVICE void ll_send(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t p0, uin
 
 CCL_DEVICE void ll_receive(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t first, uint32_t stride, uint32_t pairs, uint32_t total)
 {
-    const uint64_t in = ccl_ll_addr(a, ccl_peer_ctl(a, a->rank), n, 0);
+    const uint64_t in = ccl_ll_addr(a, ccl_ctl_in(a, world, a->rank), n, 0);
     uint32_t polls = 0;
     for (uint32_t p0 = first + pairs; p0 < total; p0 += LL_INFLIGHT * stride) {
         ccl_vec16 q[LL_INFLIGHT];
@@ -118,7 +119,7 @@ CCL_DEVICE void ll_receive(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t firs
 #pragma unroll
         for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
             uint32_t p = p0 + u * stride, d = ll_rotation(a, world, p, pairs);
-            from[u] = ccl_rotate(a, d) * CCL_LL_SRC_BYTES + (p - d * pairs) * 16;
+            from[u] = ccl_rotate_in(a, world, d) * CCL_LL_SRC_BYTES + (p - d * pairs) * 16;
         }
         do {
             all = 1;
@@ -158,15 +159,15 @@ CCL_DEVICE_SLOW void ll_fail(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer
 
 /* The last warp of the first block in: adverts out, scrub, adverts in. Words 0 and 1 only: parts are equal and nobody stores into user memory.
  * One lane raises the error for all: on AMD lanes of a wave cannot wait for each other. */
-CCL_DEVICE void ll_helper(CCL_ARGS a, uint32_t n, uint32_t lane, struct ll_shared *sh)
+CCL_DEVICE void ll_helper(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t lane, struct ll_shared *sh)
 {
-    ccl_advert_send(a, n, 2, lane, CCL_WARP);
+    ccl_advert_send(a, world, n, 2, lane, CCL_WARP);
     if (lane == 0) {
         ccl_scrub(a, n, 1, 2, 0);
     }
-    for (uint32_t d = 1 + lane; d < a->n; d += CCL_WARP) {
+    for (uint32_t d = 1 + lane; d < ccl_ranks(a, world); d += CCL_WARP) {
         uint64_t where;
-        uint32_t peer = ccl_rotate(a, d), bad = ccl_advert_wait(a, n, peer, 2, &where);
+        uint32_t peer = ccl_rotate_in(a, world, d), bad = ccl_advert_wait(a, world, n, peer, 2, &where);
         if (bad) {
             if (bad != CCL_BAD_STOP || sh->bad == CCL_BAD_NONE) {
                 sh->peer = peer;
@@ -203,7 +204,7 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
         ccl_block_sync();
         /* A replay after an error: no packet leaves, peers have seen the abort. */
         if ((uint32_t)sh.entry == 0) {
-            ll_helper(a, CCL_TAG(sh.entry), t - data_threads, &sh);
+            ll_helper(a, world, CCL_TAG(sh.entry), t - data_threads, &sh);
         }
         return;
     }

@@ -39,6 +39,15 @@ CCL_DEVICE uint32_t ccl_rotate(CCL_ARGS a, uint32_t d)
     return r >= a->n ? r - a->n : r;
 }
 
+/* The same where the number of ranks may be compiled in (world, at most 8; 0: it is not): no table, no loop. */
+CCL_DEVICE uint32_t ccl_ranks(CCL_ARGS a, uint32_t world) { return world ? world : a->n; }
+CCL_DEVICE uint64_t ccl_ctl_in(CCL_ARGS a, uint32_t world, uint32_t rank) { return world ? a->peer[rank].ctl : ccl_peer_ctl(a, rank); }
+CCL_DEVICE uint32_t ccl_rotate_in(CCL_ARGS a, uint32_t world, uint32_t d)
+{
+    uint32_t r = a->rank + d, n = ccl_ranks(a, world);
+    return r >= n ? r - n : r;
+}
+
 /* Line of 8 words that src's advert for operation n takes at the rank whose control memory starts at ctl. */
 CCL_DEVICE uint64_t ccl_advert_addr(CCL_ARGS a, uint64_t ctl, uint32_t n, uint32_t src)
 {
@@ -236,6 +245,9 @@ CCL_DEVICE void ccl_scrub_word(uint64_t addr, uint32_t n)
 CCL_DEVICE int ccl_scrub_turn(uint32_t n, uint32_t *turn)
 {
     *turn = 2 * (n / 2 / CCL_SCRUB_EVERY) + (n & 1);
+#if defined(CCL_NO_SCRUB)
+    return 0; /* a test that must fail */
+#endif
     return n / 2 % CCL_SCRUB_EVERY == 0;
 }
 
@@ -243,15 +255,8 @@ CCL_DEVICE int ccl_scrub_turn(uint32_t n, uint32_t *turn)
  * two of 2 x CCL_SCRUB_EVERY operations one LL line, the advert words of one peer, and one flag word. ll: LL lines are in use. advert_words: so many of an
  * advert are in use. All of the rows below used_rows are in use; of those behind, some words may be. The longest period of a CPU, 16 x 2 x 128 blocks x 1024 ranks operations, is far below 2^32; a
  * GPU's LL lines take 2^26. */
-CCL_DEVICE void ccl_scrub(CCL_ARGS a, uint32_t n, int ll, uint32_t advert_words, uint32_t used_rows)
+CCL_DEVICE_SLOW void ccl_scrub_now(CCL_ARGS a, uint32_t n, uint32_t turn, int ll, uint32_t advert_words, uint32_t used_rows)
 {
-    uint32_t turn;
-#if defined(CCL_NO_SCRUB)
-    return; /* a test that must fail */
-#endif
-    if (!ccl_scrub_turn(n, &turn)) {
-        return;
-    }
     const uint64_t me = ccl_peer_ctl(a, a->rank);
     for (uint32_t w = advert_words; w < 8; w++) {
         ccl_scrub_word(ccl_advert_addr(a, me, n, turn / 2 % a->n) + 8 * w, n);
@@ -271,6 +276,14 @@ CCL_DEVICE void ccl_scrub(CCL_ARGS a, uint32_t n, int ll, uint32_t advert_words,
     uint32_t words = a->lay.blocks * a->n, x = turn % (2 * words), block = x % words / a->n;
     if (block >= used_rows) {
         ccl_scrub_word(x < words ? ccl_full_addr(a, me, block, x % a->n) : ccl_credit_addr(a, me, block, x % a->n), n);
+    }
+}
+
+CCL_DEVICE void ccl_scrub(CCL_ARGS a, uint32_t n, int ll, uint32_t advert_words, uint32_t used_rows)
+{
+    uint32_t turn;
+    if (__builtin_expect(ccl_scrub_turn(n, &turn), 0)) {
+        ccl_scrub_now(a, n, turn, ll, advert_words, used_rows);
     }
 }
 

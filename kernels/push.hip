@@ -11,7 +11,7 @@
 #define PUSH_RANKS(world) ((world) != 0 ? (world) : CCL_MAX_RANKS)
 
 #define PUSH_KERNEL(name, world)                       \
-    CCL_KERNEL(name, struct ccl_k_coll_args)           \
+    CCL_KERNEL_WORLD(name, world, CCL_MAX_THREADS, 2)  \
     {                                                  \
         PUSH_MEMORY(memory, PUSH_RANKS(world));        \
         push_all(a, world, &memory.sh, memory.end);    \

@@ -43,6 +43,14 @@ CCL_DEVICE uint32_t push_exposed(CCL_ARGS a, const struct push_job *job)
     return a->where != 0 && job->chunks != 0;
 }
 
+/* Base of window id of a peer; 0: not mapped here. */
+CCL_DEVICE_SLOW uint64_t push_look_up(CCL_ARGS a, uint32_t peer, uint32_t id)
+{
+    /* acquire: pairs with the release of the monitor thread that mapped the window */
+    uint64_t table = CCL_PTR(const struct ccl_k_comm, a->comm)->win;
+    return ccl_load_acquire_system_u64(table + ((uint64_t)peer * CCL_WINDOWS + id) * 8);
+}
+
 /* Base of my part at rank `peer`, from its advert; 0: stage it. Resolved before the first store and before any loop. */
 CCL_DEVICE uint64_t push_resolve(CCL_ARGS a, uint32_t peer, uint64_t where)
 {
@@ -51,13 +59,7 @@ CCL_DEVICE uint64_t push_resolve(CCL_ARGS a, uint32_t peer, uint64_t where)
     if (id == 0 || (a->flags & CCL_F_FORCE_STAGED)) {
         return 0;
     }
-    if (id == a->expect_id && a->n <= CCL_VALUE_PEERS) {
-        base = a->peer[peer].win;
-    } else if (id < CCL_WINDOWS) {
-        /* acquire: pairs with the release of the monitor thread that mapped the window */
-        uint64_t table = CCL_PTR(const struct ccl_k_comm, a->comm)->win;
-        base = ccl_load_acquire_system_u64(table + ((uint64_t)peer * CCL_WINDOWS + id) * 8);
-    }
+    base = id == a->expect_id ? a->peer[peer].win : id < CCL_WINDOWS ? push_look_up(a, peer, id) : 0;
     return base ? base + off : 0;
 }
 
@@ -84,19 +86,24 @@ CCL_DEVICE uint32_t push_owns(CCL_ARGS a, const struct push_job *job, uint32_t d
 }
 
 /* Flag words nobody wrote in this operation get a recent tag, one column of the block's rows now and then. */
-CCL_DEVICE void push_leave(CCL_ARGS a, struct push_job *job)
+CCL_DEVICE_SLOW void push_leave_now(CCL_ARGS a, struct push_job job, uint32_t turn)
+{
+    const uint64_t me = ccl_peer_ctl(a, a->rank);
+    const uint32_t x = turn % a->n, d = x >= a->rank ? x - a->rank : x + a->n - a->rank, back = a->n - d;
+    if (push_owns(a, &job, d, job.ch.to_first, job.ch.to_last, d)) {
+        ccl_store_relaxed_system_u64(ccl_credit_addr(a, me, job.block, x), CCL_TAGGED(job.n, 0));
+    }
+    const uint32_t received = d >= job.ch.from_first && d < job.ch.from_last && job.chunks != 0;
+    if (!received && push_owns(a, &job, d, job.ch.from_first, job.ch.from_last, back)) {
+        ccl_store_relaxed_system_u64(ccl_full_addr(a, me, job.block, x), CCL_TAGGED(job.n, 0));
+    }
+}
+
+CCL_DEVICE void push_leave(CCL_ARGS a, const struct push_job *job)
 {
     uint32_t turn;
-    if (ccl_tid() == 0 && ccl_scrub_turn(job->n, &turn)) {
-        const uint64_t me = ccl_peer_ctl(a, a->rank);
-        const uint32_t x = turn % a->n, d = x >= a->rank ? x - a->rank : x + a->n - a->rank, back = a->n - d;
-        if (push_owns(a, job, d, job->ch.to_first, job->ch.to_last, d)) {
-            ccl_store_relaxed_system_u64(ccl_credit_addr(a, me, job->block, x), CCL_TAGGED(job->n, 0));
-        }
-        const uint32_t received = d >= job->ch.from_first && d < job->ch.from_last && job->chunks != 0;
-        if (!received && push_owns(a, job, d, job->ch.from_first, job->ch.from_last, back)) {
-            ccl_store_relaxed_system_u64(ccl_full_addr(a, me, job->block, x), CCL_TAGGED(job->n, 0));
-        }
+    if (ccl_tid() == 0 && __builtin_expect(ccl_scrub_turn(job->n, &turn), 0)) {
+        push_leave_now(a, *job, turn);
     }
 }
 

@@ -53,10 +53,10 @@ CCL_DEVICE void push_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point point)
 }
 
 /* First warp: draw the number, send the adverts if this is the first block in, wait until they are out. */
-CCL_DEVICE void push_enter(CCL_ARGS a, struct push_block *b, uint32_t words, uint32_t used_rows)
+CCL_DEVICE void push_enter(CCL_ARGS a, uint32_t world, struct push_block *b, uint32_t words, uint32_t used_rows)
 {
     const uint32_t t = ccl_tid();
-    const uint64_t me = ccl_peer_ctl(a, a->rank);
+    const uint64_t me = ccl_ctl_in(a, world, a->rank);
     if (t == 0) {
         b->sh->entry = ccl_enter(a);
         b->sh->bad = CCL_BAD_NONE;
@@ -69,7 +69,7 @@ CCL_DEVICE void push_enter(CCL_ARGS a, struct push_block *b, uint32_t words, uin
         return;
     }
     if ((uint32_t)entry == 0) {
-        ccl_advert_send(a, n, words, t, CCL_WARP);
+        ccl_advert_send(a, world, n, words, t, CCL_WARP);
         ccl_warp_sync(); /* the adverts of all lanes are out: each lane's fence is behind its own, lane 0's behind all */
         ccl_fence_sc_system();
         if (t == 0) {
@@ -86,13 +86,13 @@ CCL_DEVICE void push_enter(CCL_ARGS a, struct push_block *b, uint32_t words, uin
 }
 
 /* First warp: wait for the adverts of the rotations first..last-1, compare, resolve where to store. */
-CCL_DEVICE void push_hear(CCL_ARGS a, struct push_block *b, uint32_t words, uint32_t first, uint32_t last)
+CCL_DEVICE void push_hear(CCL_ARGS a, uint32_t world, struct push_block *b, uint32_t words, uint32_t first, uint32_t last)
 {
     const uint32_t n = CCL_TAG(b->sh->entry);
     for (uint32_t d = (first > 1 ? first : 1) + ccl_tid(); d < last; d += CCL_WARP) {
-        uint32_t peer = ccl_rotate(a, d);
+        uint32_t peer = ccl_rotate_in(a, world, d);
         uint64_t where = 0;
-        uint32_t bad = ccl_advert_wait(a, n, peer, words, &where);
+        uint32_t bad = ccl_advert_wait(a, world, n, peer, words, &where);
         if (bad) {
             push_set_bad(a, b->sh, bad, peer);
             break;
@@ -136,12 +136,23 @@ CCL_DEVICE uint32_t push_failed(CCL_ARGS a, struct push_block *b)
     return 1;
 }
 
+/* The communicator has failed before. A late block of the failing launch owes its peers an end; a replay has sent no advert and owes nothing. */
+CCL_DEVICE_SLOW void push_stopped(CCL_ARGS a, struct push_block b)
+{
+    const uint64_t own = ccl_advert_addr(a, ccl_peer_ctl(a, a->rank), b.job.n, a->rank);
+    if (ccl_tid() == 0 && CCL_TAG(ccl_load_relaxed_system_u64(own)) == b.job.n) {
+        b.sh->bad = CCL_BAD_STOP;
+        b.sh->peer = a->rank;
+        push_fail(a, b);
+    }
+}
+
 /* From the start to the first adverts: those of the rotations first..last-1. All threads; false: leave the kernel. */
-CCL_DEVICE uint32_t push_begin(CCL_ARGS a, struct push_block *b, uint32_t words, uint32_t used_rows, uint32_t first,
+CCL_DEVICE uint32_t push_begin(CCL_ARGS a, uint32_t world, struct push_block *b, uint32_t words, uint32_t used_rows, uint32_t first,
                                uint32_t last)
 {
     if (ccl_tid() < CCL_WARP) {
-        push_enter(a, b, words, used_rows);
+        push_enter(a, world, b, words, used_rows);
         push_note(a, CCL_TAG(b->sh->entry), CCL_TRACE_START);
         if (b->end != 0) {
             for (uint32_t d = b->job.ch.from_first + ccl_tid(); d < b->job.ch.from_last; d += CCL_WARP) {
@@ -153,19 +164,13 @@ CCL_DEVICE uint32_t push_begin(CCL_ARGS a, struct push_block *b, uint32_t words,
             }
         }
         if (!((uint32_t)b->sh->entry & CCL_OP_STOPPED)) {
-            push_hear(a, b, words, first, last);
+            push_hear(a, world, b, words, first, last);
         }
     }
     ccl_block_sync();
-    const uint32_t n = b->job.n = CCL_TAG(b->sh->entry);
+    b->job.n = CCL_TAG(b->sh->entry);
     if (__builtin_expect((uint32_t)b->sh->entry & CCL_OP_STOPPED, 0)) {
-        /* A late block of the failing launch owes its peers an end; a replay has sent no advert and owes nothing. */
-        const uint64_t own = ccl_advert_addr(a, ccl_peer_ctl(a, a->rank), n, a->rank);
-        if (ccl_tid() == 0 && CCL_TAG(ccl_load_relaxed_system_u64(own)) == n) {
-            b->sh->bad = CCL_BAD_STOP;
-            b->sh->peer = a->rank;
-            push_fail(a, *b);
-        }
+        push_stopped(a, *b);
         return 0;
     }
     return !push_failed(a, b);

@@ -43,6 +43,29 @@ CCL_DEVICE void push_direct(CCL_ARGS a, uint32_t world, const struct push_block 
     push_direct_any(a, CCL_FLAT_UNITS ? 0 : world, b->end, d_first, d_last, b->job.first, b->job.stride);
 }
 
+/* What a block still owes and waits for when its own data are out: chunks of sources that stage, DONE of those that have said DIRECT only. */
+CCL_DEVICE uint32_t push_finish(CCL_ARGS a, struct push_block *b, uint32_t done, uint32_t pushes)
+{
+    if (pushes || b->sh->drain) {
+        ccl_block_sync(); /* what was read above is written below; so again further down */
+        b->words = push_staged(a, b, done, pushes);
+        if (push_failed(a, b)) {
+            return 0;
+        }
+    }
+    if (pushes || b->sh->late) {
+        ccl_block_sync();
+        if (ccl_tid() < CCL_WARP) {
+            push_await(a, b, CCL_STEP_DONE);
+        }
+        ccl_block_sync();
+        if (push_failed(a, b)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 /* Everything behind begin, which has heard from the destinations before rotation `heard`. */
 CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_block *b, uint32_t heard)
 {
@@ -59,7 +82,7 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_block *b, uint3
         heard = to_last - done > a->group ? done + a->group : to_last;
         ccl_block_sync(); /* everybody has read what the first warp is going to write */
         if (ccl_tid() < CCL_WARP) {
-            push_hear(a, b, 8, done, heard);
+            push_hear(a, world, b, 8, done, heard);
         }
         ccl_block_sync();
         if (push_failed(a, b)) {
@@ -70,7 +93,7 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_block *b, uint3
     if (pushes && heard < to_last) { /* the rest at once: who stages keeps step with all (and see R, shared ring) */
         ccl_block_sync();
         if (ccl_tid() < CCL_WARP) {
-            push_hear(a, b, 8, heard, to_last);
+            push_hear(a, world, b, 8, heard, to_last);
         }
         ccl_block_sync();
         if (push_failed(a, b)) {
@@ -96,27 +119,67 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_block *b, uint3
                 return;
             }
         }
-        if (pushes || b->sh->drain) {
-            ccl_block_sync(); /* what was read above is written below; so again further down */
-            b->words = push_staged(a, b, done, pushes);
-            if (push_failed(a, b)) {
-                return;
-            }
-        }
-        if (pushes || b->sh->late) {
-            ccl_block_sync();
-            if (ccl_tid() < CCL_WARP) {
-                push_await(a, b, CCL_STEP_DONE);
-            }
-            ccl_block_sync();
-            if (push_failed(a, b)) {
-                return;
-            }
+        if (!push_finish(a, b, done, pushes)) {
+            return;
         }
     }
     push_note(a, b->job.n, CCL_TRACE_END);
     push_leave(a, &b->job);
 }
+
+#if CCL_FLAT_UNITS
+
+/* Out of line, so that the common way is short: at these times every miss of the instruction cache shows. */
+CCL_DEVICE_SLOW void push_run_any(CCL_ARGS a, uint32_t world, struct push_block b, uint32_t heard) { push_run(a, world, &b, heard); }
+
+CCL_DEVICE_SLOW void push_rest(CCL_ARGS a, struct push_block b)
+{
+    if (push_failed(a, &b) || !push_finish(a, &b, b.job.ch.to_last, 0)) {
+        return;
+    }
+    push_note(a, b.job.n, CCL_TRACE_END);
+    push_leave(a, &b.job);
+}
+
+/* The common way behind begin: aligned runs, all of them stored directly, all sources alike. */
+CCL_DEVICE void push_run_flat(CCL_ARGS a, uint32_t world, struct push_block *b)
+{
+    const uint32_t d = ccl_tid(), n = b->job.n;
+    push_note(a, n, CCL_TRACE_MET);
+    push_flat_direct(a, &b->job, b->end, 0, world);
+    ccl_block_release_system();
+    if (d < CCL_WARP) {
+        ccl_flag_release_system();
+        if (d > 0 && d < world) {
+            const uint32_t peer = ccl_rotate_in(a, world, d);
+            ccl_store_relaxed_system_u64(ccl_full_addr(a, ccl_ctl_in(a, world, peer), b->job.block, a->rank),
+                                         CCL_TAGGED(n, CCL_STEP_DONE));
+            push_note(a, n, CCL_TRACE_SENT);
+            uint32_t bad = CCL_BAD_NONE;
+            const uint64_t word = ccl_full_addr(a, ccl_ctl_in(a, world, a->rank), b->job.block, peer);
+            const uint32_t value = CCL_VALUE(ccl_wait_word(a, word, n, 1, peer, 0, &bad));
+            b->end[d].at = value;
+            if (__builtin_expect(bad || value != CCL_STEP_DONE, 0)) {
+                push_see(a, b->sh, bad, value, peer);
+            }
+        }
+    }
+    ccl_block_sync();
+    if (__builtin_expect(b->sh->bad | b->sh->drain | b->sh->late, 0)) {
+        b->words = 1;
+        push_rest(a, *b);
+        return;
+    }
+    push_note(a, n, CCL_TRACE_END);
+    push_leave(a, &b->job);
+}
+
+CCL_DEVICE uint32_t push_takes_flat(CCL_ARGS a, const struct push_block *b)
+{
+    return push_is_flat(a) && !(b->sh->odd | b->sh->staged) && !(a->flags & CCL_F_BULK) && b->job.chunks != 0;
+}
+
+#endif
 
 CCL_DEVICE void push_all(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end)
 {
@@ -126,9 +189,18 @@ CCL_DEVICE void push_all(CCL_ARGS a, uint32_t world, struct push_shared *sh, str
     b.job.chunks = push_count(a->pieces_down * a->pieces_across, b.job.first, grid);
     const uint32_t heard = a->group < n_ranks ? 1 + a->group : n_ranks;
     push_flat_prefetch(a, &b.job);
-    if (push_begin(a, &b, 8, grid, 0, heard)) {
-        push_run(a, world, &b, heard);
+    if (!push_begin(a, world, &b, 8, grid, 0, heard)) {
+        return;
     }
+#if CCL_FLAT_UNITS
+    if (world != 0 && heard == world && push_takes_flat(a, &b)) {
+        push_run_flat(a, world, &b);
+    } else {
+        push_run_any(a, world, b, heard);
+    }
+#else
+    push_run(a, world, &b, heard);
+#endif
 }
 
 /* Block group g serves rank + g and hears from rank - g; group 0 copies the own part and, in its first block, waits for all adverts (E). With a
@@ -142,7 +214,7 @@ CCL_DEVICE void push_partitioned(CCL_ARGS a, struct push_shared *sh, struct push
     struct push_block b = {sh, end, {0, k, pair, k, group_blocks, 0}, 0};
     b.job.chunks = push_count(a->pieces_down * a->pieces_across, k, group_blocks);
     push_flat_prefetch(a, &b.job);
-    if (push_begin(a, &b, 8, push_group_rows(a, ccl_grid()), everyone ? 0 : g, everyone ? a->n : g + 1)) {
+    if (push_begin(a, 0, &b, 8, push_group_rows(a, ccl_grid()), everyone ? 0 : g, everyone ? a->n : g + 1)) {
         push_run(a, 0, &b, g + 1);
     }
 }
@@ -151,7 +223,7 @@ CCL_DEVICE void push_barrier(CCL_ARGS a, struct push_shared *sh)
 {
     const struct ccl_channels none = {0, 0, 0, 0};
     struct push_block b = {sh, 0, {0, 0, none, 0, 1, 0}, 0};
-    if (push_begin(a, &b, 2, 0, 0, a->n)) {
+    if (push_begin(a, 0, &b, 2, 0, 0, a->n)) {
         push_note(a, b.job.n, CCL_TRACE_MET);
         push_note(a, b.job.n, CCL_TRACE_SENT);
         push_note(a, b.job.n, CCL_TRACE_END);

@@ -32,6 +32,18 @@ CCL_DEVICE void push_post(CCL_ARGS a, const struct push_block *b, uint32_t to_fi
     }
 }
 
+/* What the first word of a source says: that it stages, or that it stores directly and DONE will follow, or that something is wrong. */
+CCL_DEVICE_SLOW void push_see(CCL_ARGS a, struct push_shared *sh, uint32_t bad, uint32_t value, uint32_t src)
+{
+    if (bad || value == CCL_STEP_LEFT) {
+        push_set_bad(a, sh, bad ? bad : CCL_BAD_LEFT, src);
+    } else if (value < CCL_STEP_DIRECT) {
+        sh->drain = 1;
+    } else if (value != CCL_STEP_DONE) {
+        sh->late = 1;
+    }
+}
+
 /* First warp: wait until every source has reached `want`. */
 CCL_DEVICE void push_await(CCL_ARGS a, struct push_block *b, uint32_t want)
 {
@@ -44,14 +56,9 @@ CCL_DEVICE void push_await(CCL_ARGS a, struct push_block *b, uint32_t want)
         uint64_t addr = ccl_full_addr(a, ccl_peer_ctl(a, a->rank), b->job.block, src);
         uint32_t value = CCL_VALUE(ccl_wait_word(a, addr, b->job.n, want, src, 0, &bad));
         b->end[d].at = value;
-        if (bad || value == CCL_STEP_LEFT) {
-            push_set_bad(a, b->sh, bad ? bad : CCL_BAD_LEFT, src);
+        push_see(a, b->sh, bad, value, src);
+        if (b->sh->bad) {
             break;
-        }
-        if (value < CCL_STEP_DIRECT) {
-            b->sh->drain = 1;
-        } else if (value != CCL_STEP_DONE) {
-            b->sh->late = 1;
         }
     }
 }

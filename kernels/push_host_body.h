@@ -45,7 +45,7 @@ CCL_DEVICE uint32_t push_begin(CCL_ARGS a, struct push_shared *sh, struct push_j
     }
     if (t < CCL_WARP) {
         if ((uint32_t)entry == 0) {
-            ccl_advert_send(a, n, words, t, CCL_WARP);
+            ccl_advert_send(a, 0, n, words, t, CCL_WARP);
             ccl_fence_advert_system(a);
             ccl_warp_sync(); /* the adverts of all lanes are out */
             if (t == 0) {
@@ -83,7 +83,7 @@ CCL_DEVICE uint32_t push_meet(CCL_ARGS a, struct push_shared *sh, struct push_jo
             uint32_t peer = ccl_rotate(a, d);
             uint64_t where = 0;
             /* A peer that runs LL in this operation shows it by the tag word of its line. */
-            uint32_t bad = ccl_advert_wait(a, n, peer, words, &where);
+            uint32_t bad = ccl_advert_wait(a, 0, n, peer, words, &where);
             if (bad) {
                 push_set_bad(a, sh, bad, peer);
                 break;
