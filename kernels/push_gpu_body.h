@@ -142,7 +142,7 @@ CCL_DEVICE void push_partitioned(CCL_ARGS a, struct push_shared *sh, struct push
     struct push_block b = {sh, end, {0, k, pair, k, group_blocks, 0}, 0};
     b.job.chunks = push_count(a->pieces_down * a->pieces_across, k, group_blocks);
     push_flat_prefetch(a, &b.job);
-    if (push_begin(a, &b, 8, ccl_grid() / a->n, everyone ? 0 : g, everyone ? a->n : g + 1)) {
+    if (push_begin(a, &b, 8, push_group_rows(a, ccl_grid()), everyone ? 0 : g, everyone ? a->n : g + 1)) {
         push_run(a, 0, &b, g + 1);
     }
 }
