@@ -64,7 +64,7 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
         if (own != a->src) {
             ccl_move_rows(own, a->ld_dst, a->src, a->ld_src, a->rows, a->row_bytes, 0);
         }
-        ccl_scrub(a, n, 1, 0, 0);
+        ccl_scrub(a, n, CCL_LL_SRC_BYTES, 0, 0);
     }
     CCL_TRACE_NOTE(a, n, CCL_TRACE_MET);
     CCL_TRACE_NOTE(a, n, CCL_TRACE_SENT);

@@ -163,7 +163,7 @@ CCL_DEVICE void ll_helper(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t lane,
 {
     ccl_advert_send(a, world, n, 2, lane, CCL_WARP);
     if (lane == 0) {
-        ccl_scrub(a, n, 1, 2, 0);
+        ccl_scrub(a, n, (uint32_t)((a->part_bytes + 7) / 8) * 16, 2, 0);
     }
     for (uint32_t d = 1 + lane; d < ccl_ranks(a, world); d += CCL_WARP) {
         uint64_t where;

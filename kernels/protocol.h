@@ -252,38 +252,37 @@ CCL_DEVICE int ccl_scrub_turn(uint32_t n, uint32_t *turn)
 }
 
 /* Every word that operation n does not use gets a recent tag now and then, so that none keeps an old one until the tag comes round again: in
- * two of 2 x CCL_SCRUB_EVERY operations one LL line, the advert words of one peer, and one flag word. ll: LL lines are in use. advert_words: so many of an
- * advert are in use. All of the rows below used_rows are in use; of those behind, some words may be. The longest period of a CPU, 16 x 2 x 128 blocks x 1024 ranks operations, is far below 2^32; a
- * GPU's LL lines take 2^26. */
-CCL_DEVICE_SLOW void ccl_scrub_now(CCL_ARGS a, uint32_t n, uint32_t turn, int ll, uint32_t advert_words, uint32_t used_rows)
+ * two of 2 x CCL_SCRUB_EVERY operations one LL line, the advert words of one peer, and one flag word. ll_bytes: in use of the LL lines of each source.
+ * advert_words: so many of an advert are in use. Rows below used_rows are in use. The longest period of a CPU, 16 x 2 x 128 blocks x 1024 ranks
+ * operations, is far below 2^32; a GPU's LL lines take 2^26. */
+CCL_DEVICE_SLOW void ccl_scrub_now(CCL_ARGS a, uint32_t n, uint32_t turn, uint32_t ll_bytes, uint32_t advert_words, uint32_t used_rows)
 {
     const uint64_t me = ccl_peer_ctl(a, a->rank);
     for (uint32_t w = advert_words; w < 8; w++) {
         ccl_scrub_word(ccl_advert_addr(a, me, n, turn / 2 % a->n) + 8 * w, n);
     }
-    if (!ll) {
 #if defined(CCL_ON_HOST)
-        /* One tag word a source and parity: the data behind it never count as tags. */
+    if (ll_bytes == 0) { /* one tag word a source and parity: the data behind it never count as tags */
         ccl_scrub_word(ccl_ll_addr(a, me, n, turn / 2 % a->n) + 56, n);
-#else
-        uint64_t lines = (uint64_t)a->n * (CCL_LL_SRC_BYTES / 64);
-        uint64_t line = ccl_ll_addr(a, me, n, 0) + turn / 2 % lines * 64;
-        for (uint32_t i = 0; i < 8; i++) {
-            ccl_store_relaxed_system_u64(line + 8 * i, CCL_TAGGED(n, 0));
-        }
-#endif
     }
+#else
+    const uint32_t lines = CCL_LL_SRC_BYTES / 64, at = turn / 2 % (a->n * lines);
+    for (uint32_t i = 0; i < 8 && at % lines * 64 >= ll_bytes; i++) {
+        ccl_store_relaxed_system_u64(ccl_ll_addr(a, me, n, 0) + (uint64_t)at * 64 + 8 * i, CCL_TAGGED(n, 0));
+    }
+#endif
     uint32_t words = a->lay.blocks * a->n, x = turn % (2 * words), block = x % words / a->n;
     if (block >= used_rows) {
-        ccl_scrub_word(x < words ? ccl_full_addr(a, me, block, x % a->n) : ccl_credit_addr(a, me, block, x % a->n), n);
+        ccl_store_relaxed_system_u64(x < words ? ccl_full_addr(a, me, block, x % a->n) : ccl_credit_addr(a, me, block, x % a->n),
+                                     CCL_TAGGED(n, 0));
     }
 }
 
-CCL_DEVICE void ccl_scrub(CCL_ARGS a, uint32_t n, int ll, uint32_t advert_words, uint32_t used_rows)
+CCL_DEVICE void ccl_scrub(CCL_ARGS a, uint32_t n, uint32_t ll_bytes, uint32_t advert_words, uint32_t used_rows)
 {
     uint32_t turn;
     if (__builtin_expect(ccl_scrub_turn(n, &turn), 0)) {
-        ccl_scrub_now(a, n, turn, ll, advert_words, used_rows);
+        ccl_scrub_now(a, n, turn, ll_bytes, advert_words, used_rows);
     }
 }
 
