@@ -149,6 +149,41 @@ CCL_DEVICE void ll_receive(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t firs
     }
 }
 
+CCL_DEVICE void ll_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point point)
+{
+    (void)a, (void)point;
+    if (ccl_tid() == 0) {
+        CCL_TRACE_NOTE(a, n, point);
+    }
+}
+
+#if !defined(CCL_TRACED)
+
+/* Small parts, where a thread has one packet pair at most to send and the same place in its peer's part to receive: the shortest way. */
+CCL_DEVICE void ll_one(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t p, uint32_t pairs, uint32_t total, uint64_t v)
+{
+    const uint32_t d = ll_rotation(a, world, p, pairs), at = (p - d * pairs) * 16, peer = ccl_rotate_in(a, world, d);
+    if (p >= total) {
+        return;
+    }
+    if (d == 0) {
+        *CCL_PTR(uint64_t, a->dst + a->rank * a->dst_part + at / 2) = v;
+        return;
+    }
+    ccl_store_packet_system(ccl_ll_addr(a, ccl_ctl_in(a, world, peer), n, a->rank) + at, (uint32_t)v, n, (uint32_t)(v >> 32), n);
+    const uint64_t from = ccl_ll_addr(a, ccl_ctl_in(a, world, a->rank), n, peer) + at;
+    uint32_t polls = 0;
+    ccl_vec16 q;
+    while (q = ccl_load_packet_system(from), CCL_LANE(q, 1) != n || CCL_LANE(q, 3) != n) {
+        if (ll_slow(a, n, &polls)) {
+            return;
+        }
+    }
+    *CCL_PTR(uint64_t, a->dst + peer * a->dst_part + at / 2) = (uint64_t)CCL_LANE(q, 2) << 32 | CCL_LANE(q, 0);
+}
+
+#endif
+
 /* ---- adverts ---- */
 
 CCL_DEVICE_SLOW void ll_fail(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer)
@@ -180,14 +215,6 @@ CCL_DEVICE void ll_helper(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t lane,
     ccl_warp_sync();
     if (lane == 0 && sh->bad != CCL_BAD_NONE) {
         ll_fail(a, n, sh->bad, sh->peer);
-    }
-}
-
-CCL_DEVICE void ll_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point point)
-{
-    (void)a, (void)point;
-    if (ccl_tid() == 0) {
-        CCL_TRACE_NOTE(a, n, point);
     }
 }
 
@@ -229,6 +256,12 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
         ll_note(a, n, CCL_TRACE_END);
         return;
     }
+#if !defined(CCL_TRACED) /* its threads end one by one, without a last one that could note the time */
+    if (world != 0 && total <= stride) {
+        ll_one(a, world, n, first, pairs, total, v[0]);
+        return;
+    }
+#endif
     ll_send(a, world, n, first, stride, pairs, total, v);
     for (uint32_t p0 = first + LL_INFLIGHT * stride; p0 < total; p0 += LL_INFLIGHT * stride) {
         ll_load(a, world, p0, stride, pairs, total, v);

@@ -3,7 +3,7 @@
  * GPU push of flat parts (included by push_gpu_body.h): input and output of a part are runs of 16-byte vectors, and so is each piece
  * (args.flat_piece). Nothing but additions is left in the loops. A thread takes the vectors t, t + threads, ... of a piece, "units" of it. */
 
-#define CCL_CHUNK_UNITS 4u /* most of a piece */
+#define CCL_CHUNK_UNITS (CCL_FLAT_UNITS ? CCL_FLAT_UNITS : 4u) /* most of a piece */
 
 struct push_flat {
     uint32_t row;    /* bytes from a piece of this block to its next one */
@@ -78,8 +78,9 @@ CCL_DEVICE void push_flat_direct(CCL_ARGS a, const struct push_job *job, const s
     const uint32_t shift = a->unit_shift, none = ~0u;
     uint64_t at = (uint64_t)job->first * a->flat_piece;
     if (f.column == CCL_MAX_THREADS * 16 && a->flat_piece == f.column << shift) {
-        at = shift == 2 ? push_flat_whole(a, 2, f, end, d_first, d_last, at)
-                        : shift == 1 ? push_flat_whole(a, 1, f, end, d_first, d_last, at) : at;
+        at = shift == 3 ? push_flat_whole(a, 3, f, end, d_first, d_last, at)
+             : shift == 2 ? push_flat_whole(a, 2, f, end, d_first, d_last, at)
+             : shift == 1 ? push_flat_whole(a, 1, f, end, d_first, d_last, at) : at;
     }
     for (; at < a->part_bytes; at += (CCL_CHUNK_UNITS >> shift) * f.row) {
         const uint32_t left = push_flat_left(a, at);

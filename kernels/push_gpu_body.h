@@ -14,6 +14,9 @@
 #include "push_bulk.h"
 #endif
 #include "push_gpu_steps.h"
+#if CCL_FLAT_UNITS
+#include "push_gpu_ring.h"
+#endif
 
 /* ---- direct ---- */
 
@@ -141,6 +144,24 @@ CCL_DEVICE_SLOW void push_rest(CCL_ARGS a, struct push_block b)
     push_leave(a, &b.job);
 }
 
+/* Sources that store directly may not be done, or the launch has failed. */
+CCL_DEVICE_SLOW void push_end_ring(CCL_ARGS a, struct push_block b)
+{
+    if (push_failed(a, &b)) {
+        return;
+    }
+    ccl_block_sync();
+    if (ccl_tid() < CCL_WARP) {
+        push_await(a, &b, CCL_STEP_DONE);
+    }
+    ccl_block_sync();
+    if (push_failed(a, &b)) {
+        return;
+    }
+    push_note(a, b.job.n, CCL_TRACE_END);
+    push_leave(a, &b.job);
+}
+
 /* The common way behind begin: aligned runs, all of them stored directly, all sources alike. */
 CCL_DEVICE void push_run_flat(CCL_ARGS a, uint32_t world, struct push_block *b)
 {
@@ -174,6 +195,32 @@ CCL_DEVICE void push_run_flat(CCL_ARGS a, uint32_t world, struct push_block *b)
     push_leave(a, &b->job);
 }
 
+/* The common way of plain buffers. */
+CCL_DEVICE void push_run_ring(CCL_ARGS a, uint32_t world, struct push_block *b)
+{
+    push_note(a, b->job.n, CCL_TRACE_MET);
+    b->words = push_ring(a, world, b->sh, b->end, b->job.n, b->job.first, b->job.stride, b->job.chunks);
+    uint32_t late = 0;
+    for (uint32_t d = 1; d < world; d++) {
+        late |= b->end[d].at >= CCL_STEP_DIRECT && b->end[d].at != CCL_STEP_DONE;
+    }
+    if (__builtin_expect(b->sh->bad != CCL_BAD_NONE || late, 0)) {
+        push_end_ring(a, *b);
+        return;
+    }
+    push_note(a, b->job.n, CCL_TRACE_END);
+    push_leave(a, &b->job);
+}
+
+CCL_DEVICE uint32_t push_takes_ring(CCL_ARGS a, uint32_t world, const struct push_block *b)
+{
+    uint32_t all = push_is_flat(a) && a->lay.shared_ring && b->job.chunks != 0;
+    for (uint32_t d = 1; d < world; d++) {
+        all &= b->end[d].base == 0;
+    }
+    return all;
+}
+
 CCL_DEVICE uint32_t push_takes_flat(CCL_ARGS a, const struct push_block *b)
 {
     return push_is_flat(a) && !(b->sh->odd | b->sh->staged) && !(a->flags & CCL_F_BULK) && b->job.chunks != 0;
@@ -195,6 +242,8 @@ CCL_DEVICE void push_all(CCL_ARGS a, uint32_t world, struct push_shared *sh, str
 #if CCL_FLAT_UNITS
     if (world != 0 && heard == world && push_takes_flat(a, &b)) {
         push_run_flat(a, world, &b);
+    } else if (world != 0 && heard == world && push_takes_ring(a, world, &b)) {
+        push_run_ring(a, world, &b);
     } else {
         push_run_any(a, world, b, heard);
     }

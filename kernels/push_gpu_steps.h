@@ -205,7 +205,12 @@ CCL_DEVICE uint32_t push_steps(CCL_ARGS a, struct push_block *b, const uint32_t 
     return 1;
 }
 
-/* Out of line: it needs registers of its own. */
+/* Out of line: they need registers of their own. */
+CCL_DEVICE_SLOW uint32_t push_steps_flat(CCL_ARGS a, struct push_block b, uint32_t to_first, uint32_t pushes)
+{
+    return push_steps(a, &b, 1, to_first, pushes);
+}
+
 CCL_DEVICE_SLOW uint32_t push_steps_any(CCL_ARGS a, struct push_block b, uint32_t to_first, uint32_t pushes)
 {
     return push_steps(a, &b, 0, to_first, pushes);
@@ -213,10 +218,8 @@ CCL_DEVICE_SLOW uint32_t push_steps_any(CCL_ARGS a, struct push_block b, uint32_
 
 CCL_DEVICE uint32_t push_staged(CCL_ARGS a, struct push_block *b, uint32_t to_first, uint32_t pushes)
 {
-    if (push_is_flat(a) && !(pushes && b->sh->odd)) {
-        return push_steps(a, b, 1, to_first, pushes);
-    }
-    return push_steps_any(a, *b, to_first, pushes);
+    const uint32_t flat = push_is_flat(a) && !(pushes && b->sh->odd);
+    return flat ? push_steps_flat(a, *b, to_first, pushes) : push_steps_any(a, *b, to_first, pushes);
 }
 
 #endif

@@ -122,7 +122,8 @@ typedef struct {
     size_t size;
     unsigned magic, version;
     int timeout_ms;    /* deadline of init, split and heap calls, milliseconds, > 0; default CCL_INIT_TIMEOUT */
-    int max_blocks;    /* upper limit of comm_sms, 1..128 */
+    int max_blocks;    /* upper limit of comm_sms, 1..128. Unset: on a GPU what leaves room for a second communicator of the same ranks. A value may
+                          take the whole GPU: then operations of two communicators of the same ranks must not run at the same time */
     int variant;       /* default variant of every call of this communicator, cclVariant_t */
     int heap_chunk_mb; /* smallest heap chunk, MiB, 1..1048576 */
     int trace;         /* 1: record a trace for cclTraceExport, 0: none; default: 1 when CCL_TRACE is set, or the split communicator's */

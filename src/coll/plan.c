@@ -132,8 +132,8 @@ static cclResult_t choose_copy(cclComm_t comm, const struct shape *s, cclCallCon
     return cclSuccess;
 }
 
-/* GPU: are the pieces runs of 16-byte vectors, as kernels/push_flat.h wants them? For this rank's pitches; the peers may see it otherwise. */
-static void find_flat(const struct shape *s, uint32_t threads, struct ccl_k_coll_args *a)
+/* GPU: are the pieces runs of 16-byte vectors, so many a thread at most, as kernels/push_flat.h wants them? For this rank's pitches; the peers may see it otherwise. */
+static void find_flat(const struct shape *s, uint32_t threads, uint32_t vectors, struct ccl_k_coll_args *a)
 {
     const uint32_t flat = CCL_F_FLAT_SRC | CCL_F_FLAT_DST;
     uint64_t piece = a->pieces_down == 1 && s->rows == 1 ? a->piece_bytes : a->piece_rows * s->row_bytes;
@@ -142,7 +142,7 @@ static void find_flat(const struct shape *s, uint32_t threads, struct ccl_k_coll
     if ((a->flags & flat) != flat || (s->rows > 1 && a->pieces_across > 1) || s->part_bytes % 16 != 0 || piece % 16 != 0) {
         return;
     }
-    while (a->unit_shift < 2 && ((uint64_t)threads * 16 << a->unit_shift) < piece) {
+    while (1u << a->unit_shift < vectors && ((uint64_t)threads * 16 << a->unit_shift) < piece) {
         a->unit_shift++;
     }
     a->flat_piece = ((uint64_t)threads * 16 << a->unit_shift) < piece ? 0 : (uint32_t)piece;
@@ -263,7 +263,7 @@ cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, stru
     bool by_pair = c.variant == cclVariantStaged && !(a.flags & CCL_F_FORCE_STAGED); /* auto: direct or staged */
     plan->threads = (uint32_t)tune.threads;
     c.threads = tune.threads;
-    find_flat(&s, plan->threads, &a);
+    find_flat(&s, plan->threads, ccl_tune_vectors(comm), &a);
     if (tune.bulk_pieces != 0 && a.flat_piece != 0) {
         a.flags |= CCL_F_BULK;
         plan->shared_bytes = tune.bulk_pieces * a.flat_piece;

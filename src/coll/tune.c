@@ -3,11 +3,12 @@
  * Where the numbers come from: docs/performance.md. All ranks must choose alike, so nothing here depends on a pointer. */
 #include "coll/tune.h"
 
+#include <string.h>
+
 #define GRID_BYTES (256u << 10) /* host: per block and rank, before another block is worth its start */
 #define WAVE_THREADS 64         /* blocks are whole waves of any device */
 #define BULK_PART (4u << 20) /* bytes of a part from which on bulk copies pay */
 #define BULK_BLOCKS 16       /* with more, threads keep as much in flight */
-#define CHUNK_VECTORS 4         /* vectors of 16 bytes a thread moves of a piece, at most */
 
 /* A row serves parts up to so many bytes. */
 struct row {
@@ -50,6 +51,8 @@ static void tune_ll(uint64_t part_bytes, int n, struct ccl_tune *tune)
     }
 }
 
+uint32_t ccl_tune_vectors(cclComm_t comm) { return strncmp(comm->props.arch, "sm_", 3) == 0 ? 8 : 4; }
+
 /* Few blocks that store directly: bulk copies, if one block a unit is no loss even beside a second communicator. Pieces and their bytes are measured. */
 static void tune_bulk(cclComm_t comm, uint64_t part_bytes, int blocks, struct ccl_tune *tune)
 {
@@ -87,7 +90,7 @@ void ccl_tune(cclComm_t comm, int variant, uint64_t part_bytes, int comm_sms, in
     int blocks = comm_sms != CCL_UNSET ? comm_sms : tune->blocks;
     blocks = variant == cclVariantPartitioned && blocks > comm->n ? blocks / comm->n : blocks;
     uint64_t share = ccl_round_up((part_bytes + (uint64_t)blocks - 1) / (uint64_t)blocks, 16);
-    uint64_t go = (uint64_t)tune->threads * 16 * CHUNK_VECTORS;
+    uint64_t go = (uint64_t)tune->threads * 16 * (variant == cclVariantStaged ? ccl_tune_vectors(comm) : 4u);
     tune->piece_bytes = share < go ? share : go;
     tune->piece_bytes = tune->piece_bytes < slot ? tune->piece_bytes : slot;
     if (variant == cclVariantDirect) {

@@ -16,6 +16,8 @@ struct ccl_tune {
     uint32_t bulk_pieces; /* pieces that direct keeps in flight by bulk copies, 0: it moves them in registers */
 };
 
+/* Vectors of 16 bytes that a thread moves of one piece at most: CCL_CHUNK_UNITS of the kernels for this device. */
+uint32_t ccl_tune_vectors(cclComm_t comm);
 /* For a part of so many bytes a rank. comm_sms, threads: what the caller asks for, or CCL_UNSET; threads are rounded up to whole waves. */
 void ccl_tune(cclComm_t comm, int variant, uint64_t part_bytes, int comm_sms, int threads, struct ccl_tune *tune);
 

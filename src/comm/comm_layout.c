@@ -11,10 +11,7 @@
 #else
 #define RING_SLOTS 2u
 #endif
-#define RING_SLOTS_CROWDED 4u /* GPU, more than 4 ranks: their steps spread more than one step */
-#define RING_SLOT_MAX (64u << 10)
-#define GPU_SLOT_MAX (32u << 10)         /* what a block of 512 threads moves in one go */
-#define GPU_SLOT_MAX_CROWDED (16u << 10) /* the rings of all ranks of a device shall stay in its L2 */
+#define RING_SLOT_MAX (64u << 10) /* GPU: what a block of 512 threads moves in one go */
 #define RING_SLOT_MIN (4u << 10)
 #define ADVERT_LINE 64u
 #define FLAG_ROW 64u /* the flag words of a block start on a line of their own */
@@ -30,12 +27,12 @@ void ccl_comm_layout(cclComm_t comm, struct ccl_k_layout *lay)
 {
     uint64_t n = (uint64_t)comm->n, blocks = (uint64_t)comm->agreed.blocks;
     memset(lay, 0, sizeof(*lay));
-    const bool host = comm->props.is_host, crowded = !host && n > 4;
-    uint64_t most = host ? RING_SLOT_MAX : crowded && comm->agreed.shared_ring ? GPU_SLOT_MAX_CROWDED : GPU_SLOT_MAX;
+    const bool host = comm->props.is_host;
+    uint64_t most = RING_SLOT_MAX;
     lay->flag_stride = comm->props.flag_stride;
     lay->flag_row = (uint32_t)ccl_round_up(n * lay->flag_stride, FLAG_ROW);
     lay->blocks = (uint32_t)blocks;
-    lay->slots = crowded ? RING_SLOTS_CROWDED : RING_SLOTS;
+    lay->slots = RING_SLOTS;
     lay->slots = comm->agreed.ring_slots != CCL_UNSET ? (uint32_t)comm->agreed.ring_slots : lay->slots;
     lay->slots = !host && lay->slots < 2 ? 2 : lay->slots; /* a step pushes one chunk and drains an older one */
     most = comm->agreed.ring_slot_bytes != CCL_UNSET ? (uint64_t)comm->agreed.ring_slot_bytes : most;

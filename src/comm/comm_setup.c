@@ -23,6 +23,7 @@ struct hello {
     int64_t ll_max, host_spin, chunk_mb;
     int32_t ring_slots, ring_slot_bytes;
     int32_t capacity, shared_host; /* blocks that its device runs at once; it wants shared host memory */
+    int32_t whole;                 /* the limit of its blocks was named, so it may take the whole device */
     int32_t version, is_host, forced_fence, max_blocks, variant, comm_sms, host_threads, traced, rc;
     char backend[24];
 };
@@ -59,6 +60,10 @@ static cclResult_t say_hello(cclComm_t comm, const cclConfig_t *config, cclComm_
     h->forced_fence = comm->props.forced_fence;
     h->capacity = comm->props.max_blocks;
     h->max_blocks = comm->props.is_host ? comm->props.max_blocks : CCL_MAX_BLOCKS;
+    if (env->max_blocks != CCL_UNSET) {
+        h->max_blocks = (int32_t)env->max_blocks;
+        h->whole = true;
+    }
     h->shared_host = parent != NULL ? parent->agreed.shared_host : !comm->props.is_host && strcmp(env->heap_mem, "host") == 0;
     h->comm_sms = (int32_t)env->comm_sms;
     h->ll_max = env->ll_max;
@@ -78,6 +83,7 @@ static cclResult_t say_hello(cclComm_t comm, const cclConfig_t *config, cclComm_
     if (config != NULL) {
         h->variant = config->variant != CCL_UNSET ? config->variant : h->variant;
         h->chunk_mb = config->heap_chunk_mb != CCL_UNSET ? config->heap_chunk_mb : h->chunk_mb;
+        h->whole = h->whole || config->max_blocks != CCL_UNSET;
         h->max_blocks = config->max_blocks != CCL_UNSET ? config->max_blocks : h->max_blocks;
     }
     if (sched_getaffinity(0, sizeof(set), &set) == 0) {
@@ -99,15 +105,15 @@ static int64_t default_ll_max(bool is_host, bool crowded)
     return crowded ? 4 << 10 : 256;
 }
 
-/* Blocks of one rank that run at the same time as those of all ranks on its device, with as much room left for the program's own kernels: a
- * block that waits for a block that cannot start would wait for ever. */
+/* Blocks of one rank that run at the same time as those of all ranks on its device: a block that waits for a block that cannot start would wait for ever.
+ * With as much room left for a second communicator of the same ranks, unless the caller has named a limit. */
 static int resident_blocks(const struct hello *all, int n, int rank)
 {
     int sharing = 0;
     for (int r = 0; r < n; r++) {
         sharing += all[r].device_uid == all[rank].device_uid;
     }
-    int blocks = all[rank].capacity / (2 * sharing);
+    int blocks = all[rank].capacity / (all[0].whole ? sharing : 2 * sharing);
     return blocks > 1 ? blocks : 1;
 }
 
