@@ -4,6 +4,7 @@
  * pages, start heap and monitor. A rank that fails in a step still enters the step's agreement, so its peers leave with the same error. */
 #include "comm/comm.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +20,13 @@
 /* What a rank tells the others about itself. */
 struct hello {
     uint64_t device_uid, world_id;
+    uint64_t process_id; /* random; equal for the ranks of one process */
     uint64_t cpus[CPU_WORDS]; /* processors its threads may use */
     int64_t ll_max, host_spin, chunk_mb;
     int32_t ring_slots, ring_slot_bytes;
     int32_t capacity, shared_host; /* blocks that its device runs at once; it wants shared host memory */
     int32_t whole;                 /* the limit of its blocks was named, so it may take the whole device */
-    int32_t version, is_host, forced_fence, max_blocks, variant, comm_sms, host_threads, traced, rc;
+    int32_t version, is_host, forced_fence, max_blocks, variant, comm_sms, host_threads, traced, queues;
     char backend[24];
 };
 
@@ -44,6 +46,21 @@ static cclResult_t parse_variant(const char *text, int32_t *variant)
     return cclSuccess;
 }
 
+static uint64_t process_id;
+static pthread_once_t process_once = PTHREAD_ONCE_INIT;
+
+static void draw_process_id(void)
+{
+    if (getrandom(&process_id, sizeof(process_id), 0) != sizeof(process_id)) {
+        process_id = (uint64_t)getpid();
+    }
+}
+
+static bool is_amd(const struct ccl_device_props *props)
+{
+    return strncmp(props->arch, "gfx", 3) == 0;
+}
+
 static cclResult_t say_hello(cclComm_t comm, const cclConfig_t *config, cclComm_t parent, struct hello *h)
 {
     const struct ccl_env *env = ccl_env_get();
@@ -54,6 +71,9 @@ static cclResult_t say_hello(cclComm_t comm, const cclConfig_t *config, cclComm_
     CCL_TRY(parse_variant(env->variant, &h->variant));
     CCL_CHECK(getrandom(&h->world_id, sizeof(h->world_id), 0) == sizeof(h->world_id), cclSystemError, CCL_INIT,
               "getrandom failed");
+    pthread_once(&process_once, draw_process_id);
+    h->process_id = process_id;
+    h->queues = (int32_t)(is_amd(&comm->props) ? env->hip_queues : env->cuda_queues);
     h->version = CCL_VERSION;
     h->device_uid = comm->props.uid;
     h->is_host = comm->props.is_host;
@@ -117,6 +137,21 @@ static int resident_blocks(const struct hello *all, int n, int rank)
     return blocks > 1 ? blocks : 1;
 }
 
+/* A kernel that waits for a peer holds its hardware queue. Ranks of one process on one device that share a queue would wait for ever. */
+static cclResult_t check_queues(cclComm_t comm, const struct hello *all)
+{
+    for (int r = 0; r < comm->n && !all[r].is_host; r++) {
+        int ranks = 0;
+        for (int j = 0; j < comm->n; j++) {
+            ranks += all[j].process_id == all[r].process_id && all[j].device_uid == all[r].device_uid;
+        }
+        CCL_CHECK(ranks <= all[r].queues, cclInvalidUsage, CCL_INIT,
+                  "%d ranks share a process and a device with rank %d, but a process has %d hardware queues there: set %s to %d or more",
+                  ranks, r, all[r].queues, is_amd(&comm->props) ? "GPU_MAX_HW_QUEUES" : "CUDA_DEVICE_MAX_CONNECTIONS", ranks);
+    }
+    return cclSuccess;
+}
+
 static cclResult_t agree(cclComm_t comm, const struct hello *all)
 {
     struct ccl_agreed *ag = &comm->agreed;
@@ -136,6 +171,7 @@ static cclResult_t agree(cclComm_t comm, const struct hello *all)
             cpus[i] |= all[r].cpus[i];
         }
     }
+    CCL_TRY(check_queues(comm, all));
     for (unsigned i = 0; i < CPU_WORDS; i++) {
         cores += __builtin_popcountll(cpus[i]);
     }

@@ -121,6 +121,35 @@ static void back_to_back(unsigned calls, int variant)
     free(outputs);
 }
 
+/* The input of a copy may be overwritten right after the call in stream order, however slow the peers that fetch it are. */
+static void overwritten_input(unsigned rounds)
+{
+    size_t count = MOST_BYTES, all = count * (size_t)tm_size;
+    cclCallConfig_t config = CCL_CALL_CONFIG_INITIALIZER;
+    uint8_t *inputs = malloc(count * rounds), *host = malloc(all);
+    uint64_t first = seed;
+
+    config.variant = cclVariantCopy;
+    seed += rounds;
+    for (unsigned i = 0; i < rounds; i++) {
+        tm_gen(inputs + i * count, 0, count, first + i, tm_rank);
+    }
+    for (unsigned i = 0; i < rounds; i++) {
+        tm_at("overwritten input, round %u", i);
+        TM_MUST(cclMemcpyAsync(send_buf.base, inputs + i * count, count, stream));
+        TM_MUST(cclAllGather2D(send_buf.base, count, recv_buf.base, count, 1, count, cclUint8, &config, comm, stream));
+        TM_MUST(cclMemsetAsync(send_buf.base, TM_POISON, count, stream));
+        TM_MUST(cclStreamSynchronize(stream));
+        tm_get(host, recv_buf.base, all);
+        tm_gathers++;
+        for (int r = 0; r < tm_size; r++) {
+            tm_check_data(host + (size_t)r * count, 0, count, 1, first + i, r, "overwritten input");
+        }
+    }
+    free(inputs);
+    free(host);
+}
+
 /* LL, direct, staged, partitioned or copy, in all orders of three, with grids 1, 4, 16 alternating. */
 static void all_orders(void)
 {
@@ -339,6 +368,7 @@ int main(int argc, char **argv)
     tm_buf_create(&recv_buf, comm, TM_HEAP, budget * (size_t)tm_size);
     back_to_back(1000, cclVariantAuto);
     back_to_back(300, cclVariantCopy);
+    overwritten_input(full ? 100 : 20);
     all_orders();
     random_orders(full ? 1000 : 200);
     skewed();

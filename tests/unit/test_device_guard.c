@@ -410,6 +410,28 @@ static void end(void)
     }
 }
 
+/* More ranks of a process on one device than it has hardware queues. */
+static void too_many_ranks(void)
+{
+    enum { MOST = 9 };
+    cclComm_t many[MOST];
+    int devices[MOST];
+    for (int i = 0; i < MOST; i++) {
+        devices[i] = 2;
+    }
+    TEST_EQ(cclCommInitAll(many, MOST, devices), cclInvalidUsage);
+    TEST_CHECK(strstr(cclGetLastError(NULL), "9 ranks") != NULL && strstr(cclGetLastError(NULL), "CUDA_DEVICE_MAX_CONNECTIONS") != NULL);
+    TEST_EQ(current_device, 0);
+    for (int i = 0; i < MOST; i++) {
+        TEST_CHECK(many[i] == NULL);
+    }
+    TEST_EQ(cclCommInitAll(many, MOST - 1, devices), cclSuccess);
+    for (int i = 0; i < MOST - 1; i++) {
+        TEST_EQ(cclCommDestroy(many[i]), cclSuccess);
+    }
+    TEST_EQ(current_device, 0);
+}
+
 int main(void)
 {
     int usual[NUM_MEMBERS];
@@ -432,5 +454,7 @@ int main(void)
             end();
         }
     }
+    failing = -1;
+    too_many_ranks();
     return test_result();
 }
