@@ -9,10 +9,12 @@
  *   collective   every rank of the communicator must make the call, in the same order as its other collective calls
  *   local        only the calling rank is concerned
  *   count        elements of the given type, per rank, never bytes
- *   device memory  memory from cclDeviceMalloc or cclMemAlloc; on the host backend any memory of the process will do
+ *   device memory  memory of the communicator's device: from cclDeviceMalloc, cclMemAlloc or the GPU runtime; on the host
+ *                  backend any memory of the process will do. CCL_CHECK=1 has every call look, and refuses by name
  * Unless a function says otherwise, outputs are written only on success, one communicator must not be used by two threads at
  * the same time (cclCommAbort, cclCommGetAsyncError and cclGetLastError may be called at any time by any thread), and the
- * calling thread's current device is unchanged on return.
+ * calling thread's current device is unchanged on return. A call for a communicator works on the communicator's device, whatever
+ * the current one is.
  */
 #ifndef CCL_H
 #define CCL_H
@@ -44,7 +46,7 @@ extern "C" {
 #define CCL_STRUCT_MAGIC 0xcc1cafe5u
 
 typedef struct cclComm *cclComm_t;
-typedef struct cclStream *cclStream_t; /* NULL is the default stream of the process */
+typedef struct cclStream *cclStream_t; /* NULL is the default stream: of the communicator's device, in the portable helpers of the current one */
 typedef struct cclEvent *cclEvent_t;
 typedef struct cclGraph *cclGraph_t; /* operations captured once, launched as often as wanted */
 
@@ -92,7 +94,8 @@ typedef enum {
     cclVariantDirect = 2,      /* stores straight into the peers' receive buffers: these must lie in windows */
     cclVariantStaged = 3,      /* through rings in the peers' scratch */
     cclVariantPartitioned = 4, /* each block serves one peer; direct or staged per peer */
-    cclVariantCopy = 5         /* copy engine (comm_sms 0): symmetric windows only; the host backend has none */
+    cclVariantCopy = 5         /* copy engine (comm_sms 0): ranks fetch; send buffers from cclMemAlloc at the same place on all
+                                  ranks, or all in place in such receive buffers. The host backend copies with memcpy */
 } cclVariant_t;
 
 /* Tunables of one call. Initialise with CCL_CALL_CONFIG_INITIALIZER, then set what you want to fix; CCL_UNSET leaves the
@@ -167,7 +170,8 @@ CCL_API cclResult_t cclCommInitRank(cclComm_t *comm, int nranks, cclUniqueId id,
 /* The same with a configuration; config may be NULL. cclInvalidArgument: a field out of range, named in the text. */
 CCL_API cclResult_t cclCommInitRankConfig(cclComm_t *comm, int nranks, cclUniqueId id, int rank, cclConfig_t *config);
 /* ndev communicators of one world in this process: comms[i] is rank i on device devlist[i] (NULL: i modulo the number of
- * devices; a device may be named several times). comms: caller's array of ndev. Drive them from one thread in a group, or from
+ * devices; a device may be named several times, on a GPU at most as often as a process has hardware queues there, else
+ * cclInvalidUsage names the variable). comms: caller's array of ndev. Drive them from one thread in a group, or from
  * a thread each. */
 CCL_API cclResult_t cclCommInitAll(cclComm_t *comms, int ndev, const int *devlist);
 /* Collective over comm: ranks with equal color (>= 0) form a new communicator, ordered by key, ties by rank.
@@ -287,7 +291,7 @@ CCL_API cclResult_t cclGraphEnd(cclStream_t stream, cclGraph_t *graph);
 CCL_API cclResult_t cclGraphLaunch(cclGraph_t graph, cclStream_t stream);
 /* Local; before or after the communicators in it are destroyed. A launch under way ends as usual. NULL is fine. */
 CCL_API cclResult_t cclGraphDestroy(cclGraph_t graph);
-/* bytes > 0; zeroed; 4096-byte aligned on the host backend. cclSystemError: out of memory. */
+/* On the current device. bytes > 0; zeroed; aligned to 4096 bytes on the host backend, to 256 on a GPU. cclSystemError: out of memory. */
 CCL_API cclResult_t cclDeviceMalloc(void **ptr, size_t bytes);
 /* NULL is fine. cclInvalidArgument: not the start of an allocation. */
 CCL_API cclResult_t cclDeviceFree(void *ptr);
