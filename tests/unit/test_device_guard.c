@@ -161,7 +161,9 @@ static cclResult_t fake_host_unregister(void *ptr)
 static cclResult_t fake_pointer_query(const void *ptr, struct ccl_pointer_attr *attr)
 {
     BEGIN(pointer_query);
-    return ccl_runtime_host.pointer_query(ptr, attr);
+    cclResult_t rc = ccl_runtime_host.pointer_query(ptr, attr);
+    attr->device = device_of[0]; /* the buffers that this test registers are rank 0's */
+    return rc;
 }
 static cclResult_t fake_mem_export(void *base, struct ccl_mem_handle *handle)
 {

@@ -206,6 +206,13 @@ static int fake_object_create(void **object, void *ptr, void (*destroy)(void *),
     return error;
 }
 
+static int fake_object_release(void *object, unsigned count)
+{
+    TEST_EQ(count, 1);
+    destructor(object);
+    return 0;
+}
+
 static int fake_retain(void *graph, void *object, unsigned count, unsigned flags)
 {
     struct graph *g = graph;
@@ -274,6 +281,7 @@ static void fill_table(void)
                                    .graph_remove_edges = fake_remove_edges,
                                    .user_object_create = fake_object_create,
                                    .graph_retain_object = fake_retain,
+                                   .user_object_release = fake_object_release,
                                    .event_create = fake_event_create,
                                    .event_destroy = fake_event_destroy,
                                    .event_record = fake_record,
