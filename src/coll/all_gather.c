@@ -69,8 +69,10 @@ static cclResult_t enqueue(cclComm_t comm, const uint64_t *bases, struct cclStre
         CCL_TRY(ccl_comm_use_stream(comm, stream, ccl_group_running()));
     }
     CCL_TRY(comm->rt->chain_before(comm->chain, stream));
-    CCL_TRY(bases != NULL ? ccl_coll_copy(comm, bases, stream) : ccl_coll_launch(comm, comm->plan.kernel, stream));
-    return comm->rt->chain_after(comm->chain, stream);
+    cclResult_t rc = bases != NULL ? ccl_coll_copy(comm, bases, stream) : ccl_coll_launch(comm, comm->plan.kernel, stream);
+    rc = rc == cclSuccess ? comm->rt->chain_after(comm->chain, stream) : rc;
+    comm->unchained = comm->unchained || rc != cclSuccess;
+    return rc;
 }
 
 static cclResult_t all_gather(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream)

@@ -88,10 +88,29 @@ cclResult_t ccl_comm_split(cclComm_t parent, int color, int key, const cclConfig
     return ccl_device_leave(parent->rt, before, split(parent, color, key, config, out));
 }
 
+/* Asks or waits on the last stream, on its device. */
+static cclResult_t on_last_stream(cclComm_t comm, cclResult_t (*ask)(struct cclStream *stream))
+{
+    int before;
+    CCL_TRY(ccl_device_enter(comm->rt, comm->props.is_host, comm->device, &before));
+    return ccl_device_leave(comm->rt, before, ask(comm->last_stream));
+}
+
 cclResult_t ccl_comm_wait_idle(cclComm_t comm)
 {
     /* Not the last stream: it may be in a capture, be gone, or not be the one a graph was launched on. */
-    return comm->rt->chain_sync(comm->chain);
+    cclResult_t rc = comm->rt->chain_sync(comm->chain);
+    if (CCL_UNLIKELY(comm->unchained)) {
+        cclResult_t last = on_last_stream(comm, comm->rt->stream_sync);
+        rc = rc != cclSuccess ? rc : last;
+    }
+    return rc;
+}
+
+bool ccl_comm_busy(cclComm_t comm)
+{
+    return comm->rt->chain_query(comm->chain) == cclInProgress ||
+           (comm->unchained && on_last_stream(comm, comm->rt->stream_query) == cclInProgress);
 }
 
 void ccl_comm_destroy(cclComm_t comm, bool unclean)

@@ -89,6 +89,7 @@ struct cclComm {
     bool used_stream;
     struct cclStream *last_stream;
     struct ccl_chain *chain;
+    bool unchained; /* an operation may have been enqueued that the chain could not note */
     struct cclStream *own_stream; /* for merged launches of groups, made at the first need */
 
     /* lifetime, under the list's lock */
@@ -115,6 +116,8 @@ cclResult_t ccl_comm_create(const cclUniqueId *id, int n, int rank, const cclCon
 cclResult_t ccl_comm_split(cclComm_t parent, int color, int key, const cclConfig_t *config, cclComm_t *out);
 /* Wait for the enqueued operations of comm; an error of theirs is not returned. */
 cclResult_t ccl_comm_wait_idle(cclComm_t comm);
+/* Some have not ended. */
+bool ccl_comm_busy(cclComm_t comm);
 /* Local; the own operations have ended. NULL and half-built are fine. unclean: peers may still be in an operation with us, and the memory is not
  * reference counted by the system (on the host it is), so what they can hit stays mapped. */
 void ccl_comm_destroy(cclComm_t comm, bool unclean);

@@ -211,10 +211,10 @@ void ccl_comm_await_report(cclComm_t comm)
 cclResult_t ccl_comm_abort(cclComm_t comm)
 {
     uint64_t start = ccl_now_ns();
-    bool left = comm->rt->chain_query(comm->chain) != cclInProgress;
+    bool left = !ccl_comm_busy(comm);
     while (!left && ccl_now_ns() - start < ABORT_LIMIT_NS) {
         pause_ms(1);
-        left = comm->rt->chain_query(comm->chain) != cclInProgress;
+        left = !ccl_comm_busy(comm);
     }
     if (!left) {
         /* Its arguments and memory may still be in use: better lost than freed under a kernel. */
