@@ -97,7 +97,7 @@ show_failures() {
 # Two tests at once at most: each plans its grids for half of the GPU.
 part_mps() {
     mps_start
-    tests "mps, $1 ranks" -L '^mpi$' -LE '^long$' -E "$not_here|\\.n([^$1]|[0-9][0-9]+)\$" -j 4
+    tests "mps, $1 ranks" -L '^mpi$' -LE '^(long|fake)$' -E "$not_here|\\.n([^$1]|[0-9][0-9]+)\$" -j 2
     mps_stop
 }
 

@@ -16,6 +16,7 @@
 #include "util/shm.h"
 
 #define CPU_WORDS 16u
+#define STREAMS_A_RANK 4 /* a program's and ours; the runtime deals out its queues in turn */
 
 /* What a rank tells the others about itself. */
 struct hello {
@@ -148,6 +149,13 @@ static cclResult_t check_queues(cclComm_t comm, const struct hello *all)
         CCL_CHECK(ranks <= all[r].queues, cclInvalidUsage, CCL_INIT,
                   "%d ranks share a process and a device with rank %d, but a process has %d hardware queues there: set %s to %d or more",
                   ranks, r, all[r].queues, is_amd(&comm->props) ? "GPU_MAX_HW_QUEUES" : "CUDA_DEVICE_MAX_CONNECTIONS", ranks);
+        if (r == comm->rank && ranks > 1 && ranks * STREAMS_A_RANK > all[r].queues) {
+            CCL_LOG(CCL_LOG_WARN, CCL_INIT,
+                    "%d ranks share a process and a device that has %d hardware queues: streams of two ranks may get the same one and wait for each other; "
+                    "set %s to %d",
+                    ranks, all[r].queues, is_amd(&comm->props) ? "GPU_MAX_HW_QUEUES" : "CUDA_DEVICE_MAX_CONNECTIONS",
+                    ranks * STREAMS_A_RANK < 32 ? 32 : ranks * STREAMS_A_RANK);
+        }
     }
     return cclSuccess;
 }

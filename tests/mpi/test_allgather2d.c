@@ -113,8 +113,9 @@ static void one(const struct shape *s, const struct tm_type *type, const cclCall
             same("tile_n", used.tile_n, config->tile_n, what);
         }
         same("comm_sms", used.comm_sms, config->comm_sms, what);
-        /* On a GPU only direct stores can go group by group. */
-        bool groups = tm_backend_is_host() || used.variant == cclVariantDirect;
+        /* On a GPU only direct stores can go group by group; auto learns of them in the kernel. */
+        bool groups = tm_backend_is_host() || used.variant == cclVariantDirect ||
+                      (config->variant == CCL_UNSET && used.variant == cclVariantStaged);
         same("peers_per_wait", used.peers_per_wait, groups ? config->peers_per_wait : tm_size, what);
         same("threads", used.threads, config->threads, what);
     }

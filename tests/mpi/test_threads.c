@@ -2,8 +2,8 @@
  *
  * Proves that ranks may be threads: all of one process made by cclCommInitAll and driven by one thread in a group
  * or by a thread each, and several in each of several processes. */
-/* CTEST: ranks 1 2; labels mpi host quick tsan; timeout 60; args small */
-/* CTEST: ranks 2 3 4; gpu 2 4; labels mpi host; timeout 60; args full */
+/* CTEST: ranks 1 2; gpu 2; labels mpi host quick tsan; timeout 60; args small; env CUDA_DEVICE_MAX_CONNECTIONS=32 */
+/* CTEST: ranks 2 3 4; gpu 2; labels mpi host; timeout 60; args full; env CUDA_DEVICE_MAX_CONNECTIONS=32 */
 #include <pthread.h>
 #include <string.h>
 
