@@ -192,9 +192,9 @@ CCL_DEVICE void ccl_fence_revoke_system(CCL_ARGS a)
 
 /* One thread a block: draw this block's place in the launch. Returns {n:32, stopped:1, position:31}; the last block in bumps the number, so
  * that all blocks of a launch hold the same n and nothing is left to do at exit (S). */
-CCL_DEVICE uint64_t ccl_enter(CCL_ARGS a)
+CCL_DEVICE uint64_t ccl_enter_at(uint64_t priv)
 {
-    uint64_t op_addr = (uint64_t) & ((struct ccl_k_priv *)a->priv)->op;
+    uint64_t op_addr = (uint64_t) & ((struct ccl_k_priv *)priv)->op;
     uint32_t grid = ccl_grid();
     uint64_t old;
     if (grid == 1) {
@@ -210,6 +210,8 @@ CCL_DEVICE uint64_t ccl_enter(CCL_ARGS a)
     }
     return old & ((uint64_t)CCL_TAG_MASK << 32 | 0xffffffffu);
 }
+
+CCL_DEVICE uint64_t ccl_enter(CCL_ARGS a) { return ccl_enter_at(a->priv); }
 
 /* ---- adverts ---- */
 
