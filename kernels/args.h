@@ -186,4 +186,16 @@ struct ccl_k_coll_args {
     struct ccl_k_peer peer[CCL_VALUE_PEERS]; /* by rank; the host backend copies only the first n */
 };
 
+/* The kernels ll_words_W: as few bytes as they can do with. Part r of the output starts at dst + r * part_bytes. */
+struct ccl_k_words_args {
+    uint64_t full; /* struct ccl_k_coll_args in device memory, with what is the same in all operations; the kernel that fails adds its call */
+    uint64_t priv; /* struct ccl_k_priv */
+    uint64_t src, dst;
+    uint32_t adv, ll;    /* of struct ccl_k_layout */
+    uint32_t part_bytes; /* a multiple of 8, not 0 */
+    uint32_t rank, sig, div_mul;
+    uint32_t word1, variant, tile_m, tile_n, rows, count; /* of struct ccl_k_desc; pitches equal count */
+    uint64_t peer[8]; /* control allocation of the rank so many rotations on, [0]: own */
+};
+
 #endif

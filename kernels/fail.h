@@ -46,6 +46,7 @@ CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t pe
         while (!(ccl_load_relaxed_agent_u64((uint64_t)&priv->err_claimed) & 2)) {
             ccl_spin(a->flags);
         }
+        ccl_fence_acquire_system();
         return;
     }
     switch (bad) {
@@ -82,6 +83,7 @@ CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t pe
 CCL_DEVICE_SLOW void ccl_revoke(CCL_ARGS a, uint32_t n)
 {
     struct ccl_k_priv *priv = (struct ccl_k_priv *)a->priv;
+    ccl_fence_release_system(); /* the record, whoever wrote it, comes before the revocation */
     ccl_or_relaxed_agent_u64((uint64_t)&priv->stop, 1);
     ccl_or_relaxed_agent_u64((uint64_t)&priv->op, CCL_OP_STOPPED);
     for (uint32_t d = 1; d < a->n; d++) {

@@ -12,7 +12,7 @@ _Thread_local const struct ccl_host_block *ccl_block __attribute__((tls_model("i
 
 uint32_t ccl_host_failed;
 
-const ccl_host_kernel_fn ccl_host_kernels[CCL_NUM_KERNELS] = {
+const ccl_host_kernel_fn ccl_host_kernels[CCL_NUM_COMMON_KERNELS] = {
 #define CCL_K(name, args) [CCL_KERNEL_##name] = ccl_k_##name,
     CCL_KERNEL_LIST(CCL_K)
 #undef CCL_K

@@ -10,7 +10,7 @@
 
 #include "copy.hip"
 
-const ccl_host_kernel_fn ccl_host_kernels_traced[CCL_NUM_KERNELS] = {
+const ccl_host_kernel_fn ccl_host_kernels_traced[CCL_NUM_COMMON_KERNELS] = {
 #define CCL_K(name, args) [CCL_KERNEL_##name] = ccl_k_##name,
     CCL_KERNEL_LIST(CCL_K)
 #undef CCL_K

@@ -102,13 +102,24 @@ template <uint32_t world> struct ccl_args_of {
 template <> struct ccl_args_of<0> {
     struct ccl_k_coll_args all;
 };
-#define CCL_KERNEL_WORLD(name, world, threads, blocks)                                                              \
-    CCL_DEVICE void ccl_body_##name(const struct ccl_k_coll_args *a);                                              \
-    extern "C" __global__ void __launch_bounds__(threads, blocks) ccl_k_##name(const __grid_constant__ ccl_args_of<world> args) \
+template <uint32_t world> struct ccl_words_args_of {
+    alignas(8) unsigned char bytes[offsetof(struct ccl_k_words_args, peer) + world * sizeof(uint64_t)];
+};
+#define CCL_KERNEL_CUT(name, passed, type, threads, blocks)                                                          \
+    CCL_DEVICE void ccl_body_##name(const type *a);                                                                 \
+    extern "C" __global__ void __launch_bounds__(threads, blocks) ccl_k_##name(const __grid_constant__ passed args) \
     {                                                                                                               \
-        ccl_body_##name((const struct ccl_k_coll_args *)&args);                                                    \
+        ccl_body_##name((const type *)&args);                                                                       \
     }                                                                                                               \
-    CCL_DEVICE void ccl_body_##name(const struct ccl_k_coll_args *a)
+    CCL_DEVICE void ccl_body_##name(const type *a)
+#define CCL_KERNEL_WORLD(name, world, threads, blocks) \
+    CCL_KERNEL_CUT(name, ccl_args_of<world>, struct ccl_k_coll_args, threads, blocks)
+#define CCL_KERNEL_WORDS(name, world, threads, blocks) \
+    CCL_KERNEL_CUT(name, ccl_words_args_of<world>, struct ccl_k_words_args, threads, blocks)
+#if !defined(CCL_TRACED)
+#define CCL_LL_WORDS /* has the kernels ll_words_W */
+#define CCL_NEED_NOW(x) asm volatile("" ::"l"(x)) /* computed here, not where it is used */
+#endif
 
 CCL_DEVICE uint32_t ccl_tid(void) { return threadIdx.x; }
 CCL_DEVICE uint32_t ccl_bid(void) { return blockIdx.x; }

@@ -5,18 +5,20 @@
 #ifndef CCL_KERNEL_LIST_H
 #define CCL_KERNEL_LIST_H
 
-#define CCL_WORLDS(X, family, args) \
-    X(family##_2, args)             \
-    X(family##_3, args)             \
-    X(family##_4, args)             \
-    X(family##_5, args)             \
-    X(family##_6, args)             \
-    X(family##_7, args)             \
-    X(family##_8, args)             \
+#define CCL_WORLDS_2_8(X, family, args) \
+    X(family##_2, args)                 \
+    X(family##_3, args)                 \
+    X(family##_4, args)                 \
+    X(family##_5, args)                 \
+    X(family##_6, args)                 \
+    X(family##_7, args)                 \
+    X(family##_8, args)
+#define CCL_WORLDS(X, family, args)   \
+    CCL_WORLDS_2_8(X, family, args)   \
     X(family##_n, args)
 
 /* ll_W, push_W: worlds 2..8 with the world size compiled in; _n: any world. push_part: one peer a block (partitioned).
- * barrier: adverts only. copy_open, copy_close: before and behind the copies of variant copy. */
+ * barrier: adverts only. copy_open, copy_close: before and behind the copies of variant copy. All backends have these. */
 #define CCL_KERNEL_LIST(X)                        \
     CCL_WORLDS(X, ll, struct ccl_k_coll_args)     \
     CCL_WORLDS(X, push, struct ccl_k_coll_args)   \
@@ -25,11 +27,17 @@
     X(copy_open, struct ccl_k_coll_args)          \
     X(copy_close, struct ccl_k_coll_args)
 
+/* In NVIDIA's untraced images only (device property ll_words). ll_words_W: ll_W for parts that are runs of 8-byte words; ranks of one operation
+ * may run either. */
+#define CCL_CUDA_KERNEL_LIST(X) CCL_WORLDS_2_8(X, ll_words, struct ccl_k_words_args)
+
 enum ccl_kernel {
 #define CCL_K(name, args) CCL_KERNEL_##name,
     CCL_KERNEL_LIST(CCL_K)
+    CCL_CUDA_KERNEL_LIST(CCL_K)
 #undef CCL_K
-        CCL_NUM_KERNELS
+        CCL_NUM_KERNELS,
+    CCL_NUM_COMMON_KERNELS = CCL_KERNEL_ll_words_2 /* kernels of all backends come first */
 };
 
 #endif

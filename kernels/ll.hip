@@ -24,3 +24,23 @@ LL_KERNEL(ll_6, 6)
 LL_KERNEL(ll_7, 7)
 LL_KERNEL(ll_8, 8)
 LL_KERNEL(ll_n, 0)
+
+#if defined(CCL_LL_WORDS)
+
+#include "ll_words_body.h"
+
+#define LL_WORDS_KERNEL(name, world)                     \
+    CCL_KERNEL_WORDS(name, world, CCL_LL_MAX_THREADS, 1) \
+    {                                                    \
+        ll_words_body(a, world);                         \
+    }
+
+LL_WORDS_KERNEL(ll_words_2, 2)
+LL_WORDS_KERNEL(ll_words_3, 3)
+LL_WORDS_KERNEL(ll_words_4, 4)
+LL_WORDS_KERNEL(ll_words_5, 5)
+LL_WORDS_KERNEL(ll_words_6, 6)
+LL_WORDS_KERNEL(ll_words_7, 7)
+LL_WORDS_KERNEL(ll_words_8, 8)
+
+#endif

@@ -41,15 +41,32 @@ CCL_DEVICE uint32_t ll_rotation(CCL_ARGS a, uint32_t world, uint32_t p, uint32_t
     return world == 0 ? p / pairs : a->div_mul ? ccl_mul_hi(p, a->div_mul) : p;
 }
 
-/* The helper or another block has raised the error: the host page is read by one warp of the block. */
-CCL_DEVICE_SLOW uint32_t ll_look(CCL_ARGS a, uint32_t n, uint32_t polls)
+/* The packet of src at addr has not come: why to stop waiting, if at all. The first warp looks at the host page often, the others seldom, since the
+ * helper and the first warp may be through. */
+CCL_DEVICE_SLOW uint32_t ll_look(CCL_ARGS a, uint32_t n, uint64_t addr, uint32_t src, uint32_t polls)
 {
-    const uint64_t own = ccl_advert_addr(a, ccl_peer_ctl(a, a->rank), n, a->rank);
-    return ccl_slow_poll(a, own, n, 0, a->rank, ccl_tid() < CCL_WARP ? polls : 1) != CCL_BAD_NONE;
+    const uint32_t page = ccl_tid() < CCL_WARP || (polls & ((1u << 18) - 1)) == 0;
+    return ccl_slow_poll(a, addr, n, 0, src, page ? polls : 1);
 }
 
-/* True: stop waiting. */
-CCL_DEVICE uint32_t ll_slow(CCL_ARGS a, uint32_t n, uint32_t *polls) { return (++*polls & 63) == 0 && ll_look(a, n, *polls); }
+CCL_DEVICE_SLOW void ll_fail(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer)
+{
+    const struct ccl_channels none = {0, 0, 0, 0};
+    ccl_fail(a, n, 0, bad, peer, none, 0, 1);
+}
+
+/* True: stop waiting. What another thread has reported is not reported again. */
+CCL_DEVICE uint32_t ll_slow(CCL_ARGS a, uint32_t n, uint64_t addr, uint32_t src, uint32_t *polls)
+{
+    uint32_t bad = CCL_BAD_NONE;
+    if ((++*polls & 63) == 0) {
+        bad = ll_look(a, n, addr, src, *polls);
+        if (bad > CCL_BAD_STOP) {
+            ll_fail(a, n, bad, src);
+        }
+    }
+    return bad;
+}
 
 CCL_DEVICE_SLOW void ll_bytes(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t first, uint32_t stride)
 {
@@ -68,9 +85,10 @@ CCL_DEVICE_SLOW void ll_bytes(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t f
     }
     for (uint32_t p = first + pairs; p < total; p += stride) {
         uint32_t d = ll_rotation(a, world, p, pairs), i = p - d * pairs, src = ccl_rotate(a, d);
+        const uint64_t from = ccl_ll_addr(a, me, n, src) + (uint64_t)i * 16;
         ccl_vec16 q;
-        while (q = ccl_load_packet_system(ccl_ll_addr(a, me, n, src) + (uint64_t)i * 16), CCL_LANE(q, 1) != n || CCL_LANE(q, 3) != n) {
-            if (ll_slow(a, n, &polls)) {
+        while (q = ccl_load_packet_system(from), CCL_LANE(q, 1) != n || CCL_LANE(q, 3) != n) {
+            if (ll_slow(a, n, from, src, &polls)) {
                 return;
             }
         }
@@ -115,7 +133,7 @@ CCL_DEVICE void ll_receive(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t firs
     uint32_t polls = 0;
     for (uint32_t p0 = first + pairs; p0 < total; p0 += LL_INFLIGHT * stride) {
         ccl_vec16 q[LL_INFLIGHT];
-        uint32_t from[LL_INFLIGHT], all;
+        uint32_t from[LL_INFLIGHT], all, missing = 0;
 #pragma unroll
         for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
             uint32_t p = p0 + u * stride, d = ll_rotation(a, world, p, pairs);
@@ -131,11 +149,12 @@ CCL_DEVICE void ll_receive(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t firs
             }
 #pragma unroll
             for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
-                if (p0 + u * stride < total) {
-                    all &= CCL_LANE(q[u], 1) == n && CCL_LANE(q[u], 3) == n;
+                if (p0 + u * stride < total && !(CCL_LANE(q[u], 1) == n && CCL_LANE(q[u], 3) == n)) {
+                    all = 0;
+                    missing = from[u];
                 }
             }
-            if (!all && ll_slow(a, n, &polls)) {
+            if (!all && ll_slow(a, n, in + missing, missing / CCL_LL_SRC_BYTES, &polls)) {
                 return;
             }
         } while (!all);
@@ -157,40 +176,7 @@ CCL_DEVICE void ll_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point point)
     }
 }
 
-#if !defined(CCL_TRACED)
-
-/* Small parts, where a thread has one packet pair at most to send and the same place in its peer's part to receive: the shortest way. */
-CCL_DEVICE void ll_one(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t p, uint32_t pairs, uint32_t total, uint64_t v)
-{
-    const uint32_t d = ll_rotation(a, world, p, pairs), at = (p - d * pairs) * 16, peer = ccl_rotate_in(a, world, d);
-    if (p >= total) {
-        return;
-    }
-    if (d == 0) {
-        *CCL_PTR(uint64_t, a->dst + a->rank * a->dst_part + at / 2) = v;
-        return;
-    }
-    ccl_store_packet_system(ccl_ll_addr(a, ccl_ctl_in(a, world, peer), n, a->rank) + at, (uint32_t)v, n, (uint32_t)(v >> 32), n);
-    const uint64_t from = ccl_ll_addr(a, ccl_ctl_in(a, world, a->rank), n, peer) + at;
-    uint32_t polls = 0;
-    ccl_vec16 q;
-    while (q = ccl_load_packet_system(from), CCL_LANE(q, 1) != n || CCL_LANE(q, 3) != n) {
-        if (ll_slow(a, n, &polls)) {
-            return;
-        }
-    }
-    *CCL_PTR(uint64_t, a->dst + peer * a->dst_part + at / 2) = (uint64_t)CCL_LANE(q, 2) << 32 | CCL_LANE(q, 0);
-}
-
-#endif
-
 /* ---- adverts ---- */
-
-CCL_DEVICE_SLOW void ll_fail(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer)
-{
-    const struct ccl_channels none = {0, 0, 0, 0};
-    ccl_fail(a, n, 0, bad, peer, none, 0, 1);
-}
 
 /* The last warp of the first block in: adverts out, scrub, adverts in. Words 0 and 1 only: parts are equal and nobody stores into user memory.
  * One lane raises the error for all: on AMD lanes of a wave cannot wait for each other. */
@@ -256,12 +242,6 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
         ll_note(a, n, CCL_TRACE_END);
         return;
     }
-#if !defined(CCL_TRACED) /* its threads end one by one, without a last one that could note the time */
-    if (world != 0 && total <= stride) {
-        ll_one(a, world, n, first, pairs, total, v[0]);
-        return;
-    }
-#endif
     ll_send(a, world, n, first, stride, pairs, total, v);
     for (uint32_t p0 = first + LL_INFLIGHT * stride; p0 < total; p0 += LL_INFLIGHT * stride) {
         ll_load(a, world, p0, stride, pairs, total, v);

@@ -192,9 +192,9 @@ CCL_DEVICE void ccl_fence_revoke_system(CCL_ARGS a)
 
 /* One thread a block: draw this block's place in the launch. Returns {n:32, stopped:1, position:31}; the last block in bumps the number, so
  * that all blocks of a launch hold the same n and nothing is left to do at exit (S). */
-CCL_DEVICE uint64_t ccl_enter(CCL_ARGS a)
+CCL_DEVICE uint64_t ccl_enter_at(uint64_t priv)
 {
-    uint64_t op_addr = (uint64_t) & ((struct ccl_k_priv *)a->priv)->op;
+    uint64_t op_addr = (uint64_t) & ((struct ccl_k_priv *)priv)->op;
     uint32_t grid = ccl_grid();
     uint64_t old;
     if (grid == 1) {
@@ -210,6 +210,8 @@ CCL_DEVICE uint64_t ccl_enter(CCL_ARGS a)
     }
     return old & ((uint64_t)CCL_TAG_MASK << 32 | 0xffffffffu);
 }
+
+CCL_DEVICE uint64_t ccl_enter(CCL_ARGS a) { return ccl_enter_at(a->priv); }
 
 /* ---- adverts ---- */
 
@@ -238,6 +240,16 @@ CCL_DEVICE void ccl_scrub_word(uint64_t addr, uint32_t n)
     uint64_t w = ccl_load_relaxed_system_u64(addr);
     if (CCL_TAG(w) != n) {
         ccl_replace_relaxed_system_u64(addr, w, CCL_TAGGED((n - 2) & CCL_TAG_MASK, 0));
+    }
+}
+
+/* A flag word that operation n does not use: tag n, unless its writer has put something there meanwhile. LEFT of n+1 may come at any time, since who
+ * fails tells all that he leaves without having heard from them. */
+CCL_DEVICE void ccl_scrub_flag(uint64_t addr, uint32_t n)
+{
+    uint64_t w = ccl_load_relaxed_system_u64(addr);
+    if (CCL_TAG(w) != n && CCL_TAG(w) != ((n + 1) & CCL_TAG_MASK)) {
+        ccl_replace_relaxed_system_u64(addr, w, CCL_TAGGED(n, 0));
     }
 }
 
@@ -273,8 +285,7 @@ CCL_DEVICE_SLOW void ccl_scrub_now(CCL_ARGS a, uint32_t n, uint32_t turn, uint32
 #endif
     uint32_t words = a->lay.blocks * a->n, x = turn % (2 * words), block = x % words / a->n;
     if (block >= used_rows) {
-        ccl_store_relaxed_system_u64(x < words ? ccl_full_addr(a, me, block, x % a->n) : ccl_credit_addr(a, me, block, x % a->n),
-                                     CCL_TAGGED(n, 0));
+        ccl_scrub_flag(x < words ? ccl_full_addr(a, me, block, x % a->n) : ccl_credit_addr(a, me, block, x % a->n), n);
     }
 }
 

@@ -95,7 +95,7 @@ CCL_DEVICE_SLOW void push_leave_now(CCL_ARGS a, struct push_job job, uint32_t tu
     }
     const uint32_t received = d >= job.ch.from_first && d < job.ch.from_last && job.chunks != 0;
     if (!received && push_owns(a, &job, d, job.ch.from_first, job.ch.from_last, back)) {
-        ccl_store_relaxed_system_u64(ccl_full_addr(a, me, job.block, x), CCL_TAGGED(job.n, 0));
+        ccl_scrub_flag(ccl_full_addr(a, me, job.block, x), job.n);
     }
 }
 

@@ -130,6 +130,7 @@ CCL_DEVICE uint32_t push_failed(CCL_ARGS a, struct push_block *b)
     if (__builtin_expect(b->sh->bad == CCL_BAD_NONE, 1)) {
         return 0;
     }
+    ccl_block_release_system(); /* what this block has stored so far comes before LEFT */
     if (ccl_tid() == 0) {
         push_fail(a, *b);
     }
@@ -140,6 +141,7 @@ CCL_DEVICE uint32_t push_failed(CCL_ARGS a, struct push_block *b)
 CCL_DEVICE_SLOW void push_stopped(CCL_ARGS a, struct push_block b)
 {
     const uint64_t own = ccl_advert_addr(a, ccl_peer_ctl(a, a->rank), b.job.n, a->rank);
+    ccl_fence_sc_system(); /* whoever stopped the communicator had seen the own advert */
     if (ccl_tid() == 0 && CCL_TAG(ccl_load_relaxed_system_u64(own)) == b.job.n) {
         b.sh->bad = CCL_BAD_STOP;
         b.sh->peer = a->rank;

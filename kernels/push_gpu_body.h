@@ -171,11 +171,11 @@ CCL_DEVICE void push_run_flat(CCL_ARGS a, uint32_t world, struct push_block *b)
     ccl_block_release_system();
     if (d < CCL_WARP) {
         ccl_flag_release_system();
+        push_note(a, n, CCL_TRACE_SENT);
         if (d > 0 && d < world) {
             const uint32_t peer = ccl_rotate_in(a, world, d);
             ccl_store_relaxed_system_u64(ccl_full_addr(a, ccl_ctl_in(a, world, peer), b->job.block, a->rank),
                                          CCL_TAGGED(n, CCL_STEP_DONE));
-            push_note(a, n, CCL_TRACE_SENT);
             uint32_t bad = CCL_BAD_NONE;
             const uint64_t word = ccl_full_addr(a, ccl_ctl_in(a, world, a->rank), b->job.block, peer);
             const uint32_t value = CCL_VALUE(ccl_wait_word(a, word, n, 1, peer, 0, &bad));

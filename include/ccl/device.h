@@ -116,16 +116,18 @@ CCL_DEVICE void ccl_fence_sc_system(void) { asm volatile("fence.sc.sys;" ::: "me
 CCL_DEVICE ccl_vec16 ccl_load_packet_system(uint64_t addr) /* two 8-byte packets, each whole */
 {
     ccl_vec16 v;
-    asm volatile("ld.volatile.global.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(v.lane[0]), "=r"(v.lane[1]), "=r"(v.lane[2]), "=r"(v.lane[3])
-                 : "l"(addr)
-                 : "memory");
+    uint64_t a, b;
+    asm volatile("ld.volatile.global.v2.u64 {%0,%1}, [%2];" : "=l"(a), "=l"(b) : "l"(addr) : "memory");
+    v.lane[0] = (uint32_t)a;
+    v.lane[1] = (uint32_t)(a >> 32);
+    v.lane[2] = (uint32_t)b;
+    v.lane[3] = (uint32_t)(b >> 32);
     return v;
 }
 
 CCL_DEVICE void ccl_store_packet_system(uint64_t addr, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
-    asm volatile("st.volatile.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(addr), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+    asm volatile("st.volatile.global.v2.u64 [%0], {%1,%2};" ::"l"(addr), "l"((uint64_t)b << 32 | a), "l"((uint64_t)d << 32 | c) : "memory");
 }
 
 CCL_DEVICE uint64_t ccl_clock_ns(void)

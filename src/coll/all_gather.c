@@ -50,6 +50,7 @@ static cclResult_t set_window(cclComm_t comm, const void *recv)
 
 cclResult_t ccl_coll_launch(cclComm_t comm, enum ccl_kernel kernel, struct cclStream *stream)
 {
+    const bool words = kernel >= CCL_NUM_COMMON_KERNELS;
     const struct ccl_launch l = {.kernel = kernel,
                                  .device = comm->device,
                                  .traced = comm->trace != NULL,
@@ -57,9 +58,50 @@ cclResult_t ccl_coll_launch(cclComm_t comm, enum ccl_kernel kernel, struct cclSt
                                  .threads = comm->plan.threads,
                                  .shared_bytes = comm->plan.shared_bytes,
                                  .host_threads = (uint32_t)comm->agreed.host_blocks,
-                                 .args = &comm->args,
-                                 .args_bytes = comm->args_bytes};
+                                 .args = words ? (const void *)&comm->words : &comm->args,
+                                 .args_bytes = words ? (uint32_t)sizeof(comm->words) : comm->args_bytes};
     return comm->rt->launch(stream, &l);
+}
+
+/* Parts that are runs of 8-byte words, and know no other pitch. Peers may see it otherwise: both kernels speak the same protocol. */
+static bool plan_words(cclComm_t comm)
+{
+    const uint32_t flat = CCL_F_FLAT_SRC | CCL_F_FLAT_DST;
+    const struct ccl_k_coll_args *a = &comm->args;
+    struct ccl_k_words_args *w = &comm->words;
+    if (!comm->props.ll_words || comm->trace != NULL || comm->plan.kernel > CCL_KERNEL_ll_8 || (a->flags & flat) != flat ||
+        a->part_bytes == 0 || a->part_bytes % 8 != 0 || a->dst_part != a->part_bytes ||
+        a->lay.ll + 2 * a->n * (uint64_t)CCL_LL_SRC_BYTES > UINT32_MAX) {
+        return false;
+    }
+    w->priv = a->priv;
+    w->adv = (uint32_t)a->lay.adv;
+    w->ll = (uint32_t)a->lay.ll;
+    w->part_bytes = (uint32_t)a->part_bytes;
+    w->rank = a->rank;
+    w->sig = a->sig;
+    w->div_mul = a->div_mul;
+    w->word1 = a->desc.word1;
+    w->variant = a->desc.variant;
+    w->tile_m = a->desc.tile_m;
+    w->tile_n = a->desc.tile_n;
+    w->rows = (uint32_t)a->desc.rows;
+    w->count = (uint32_t)a->desc.count;
+    for (uint32_t d = 0; d < a->n; d++) {
+        w->peer[d] = a->peer[(a->rank + d) % a->n].ctl;
+    }
+    return true;
+}
+
+/* The plan's kernel, or the shorter one that does the same for these buffers. */
+static enum ccl_kernel choose_kernel(cclComm_t comm)
+{
+    if (!comm->plan.words || ((comm->args.src | comm->args.dst) & 7) != 0) {
+        return comm->plan.kernel;
+    }
+    comm->words.src = comm->args.src;
+    comm->words.dst = comm->args.dst;
+    return (enum ccl_kernel)(CCL_KERNEL_ll_words_2 + comm->plan.kernel - CCL_KERNEL_ll_2);
 }
 
 /* bases: of variant copy, else NULL. */
@@ -69,7 +111,7 @@ static cclResult_t enqueue(cclComm_t comm, const uint64_t *bases, struct cclStre
         CCL_TRY(ccl_comm_use_stream(comm, stream, ccl_group_running()));
     }
     CCL_TRY(comm->rt->chain_before(comm->chain, stream));
-    cclResult_t rc = bases != NULL ? ccl_coll_copy(comm, bases, stream) : ccl_coll_launch(comm, comm->plan.kernel, stream);
+    cclResult_t rc = bases != NULL ? ccl_coll_copy(comm, bases, stream) : ccl_coll_launch(comm, choose_kernel(comm), stream);
     rc = rc == cclSuccess ? comm->rt->chain_after(comm->chain, stream) : rc;
     comm->unchained = comm->unchained || rc != cclSuccess;
     return rc;
@@ -85,6 +127,7 @@ static cclResult_t all_gather(cclComm_t comm, const struct ccl_coll_call *call, 
         struct ccl_plan plan;
         CCL_TRY(ccl_coll_plan(comm, call, &plan, a));
         comm->plan = plan;
+        comm->plan.words = plan_words(comm);
     }
     a->src = (uint64_t)call->send;
     a->dst = (uint64_t)call->recv;

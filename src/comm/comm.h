@@ -52,6 +52,7 @@ struct ccl_plan {
     enum ccl_kernel kernel;
     uint32_t grid, threads, shared_bytes;
     bool needs_window, wants_window;
+    bool words;        /* words of the communicator are for this plan: where buffers allow, ll_words_W runs in place of ll_W */
     size_t recv_bytes; /* from the first to behind the last byte of the output */
     cclCallConfig_t effective;
 };
@@ -84,6 +85,7 @@ struct cclComm {
     /* enqueue: the calling thread's only */
     struct ccl_k_coll_args args; /* template of the next launch */
     uint32_t args_bytes;         /* bytes of args that this world uses */
+    struct ccl_k_words_args words; /* of the kernels ll_words_W */
     struct ccl_plan plan;
     bool has_effective;
     bool used_stream;

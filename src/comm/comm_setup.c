@@ -234,8 +234,26 @@ static cclResult_t alloc_own(cclComm_t comm, int *page_fd)
     CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(priv), &comm->priv));
     CCL_TRY(ccl_comm_trace_alloc(comm, &priv));
     CCL_TRY(upload(comm, comm->priv, &priv, sizeof(priv)));
-    CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(struct ccl_k_comm) + 2 * n * sizeof(uint64_t), &comm->tables));
+    CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(struct ccl_k_comm) + 2 * n * sizeof(uint64_t) + sizeof(comm->args),
+                               &comm->tables));
     return comm->rt->chain_create(&comm->chain);
+}
+
+static void fill_template(cclComm_t comm)
+{
+    struct ccl_k_coll_args *a = &comm->args;
+    a->rank = (uint32_t)comm->rank;
+    a->n = (uint32_t)comm->n;
+    a->priv = (uint64_t)comm->priv;
+    a->comm = (uint64_t)comm->tables;
+    a->spin = comm->agreed.spin;
+    uint32_t by_value = comm->n <= CCL_VALUE_PEERS ? (uint32_t)comm->n : 0;
+    for (uint32_t r = 0; r < by_value; r++) {
+        a->peer[r].ctl = comm->peer_ctl[r];
+    }
+    comm->args_bytes = comm->props.is_host ? (uint32_t)(offsetof(struct ccl_k_coll_args, peer) +
+                                                        by_value * sizeof(struct ccl_k_peer))
+                                           : (uint32_t)sizeof(*a);
 }
 
 static cclResult_t map_pages(cclComm_t comm, const int *fds)
@@ -259,6 +277,9 @@ static cclResult_t map_pages(cclComm_t comm, const int *fds)
         comm->args.page = table[n + (size_t)comm->rank];
         CCL_TRY_GOTO(upload(comm, comm->tables, &k, sizeof(k)), done);
         CCL_TRY_GOTO(upload(comm, (void *)arrays, table, 2 * n * sizeof(uint64_t)), done);
+        fill_template(comm);
+        comm->words.full = arrays + 2 * n * sizeof(uint64_t);
+        CCL_TRY_GOTO(upload(comm, (void *)comm->words.full, &comm->args, sizeof(comm->args)), done);
     }
 done:
     free(table);
@@ -290,23 +311,6 @@ done:
     }
     free(peer_fds);
     return rc;
-}
-
-static void fill_template(cclComm_t comm)
-{
-    struct ccl_k_coll_args *a = &comm->args;
-    a->rank = (uint32_t)comm->rank;
-    a->n = (uint32_t)comm->n;
-    a->priv = (uint64_t)comm->priv;
-    a->comm = (uint64_t)comm->tables;
-    a->spin = comm->agreed.spin;
-    uint32_t by_value = comm->n <= CCL_VALUE_PEERS ? (uint32_t)comm->n : 0;
-    for (uint32_t r = 0; r < by_value; r++) {
-        a->peer[r].ctl = comm->peer_ctl[r];
-    }
-    comm->args_bytes = comm->props.is_host ? (uint32_t)(offsetof(struct ccl_k_coll_args, peer) +
-                                                        by_value * sizeof(struct ccl_k_peer))
-                                           : (uint32_t)sizeof(*a);
 }
 
 /* Ranks of one device take the offset that the first of them measured, so that their tracks differ by nothing. */
@@ -355,7 +359,6 @@ cclResult_t ccl_comm_setup(cclComm_t comm, const cclConfig_t *config, cclComm_t 
     if (comm->agreed.shared_host) {
         ccl_heap_set_shared_host(comm->heap);
     }
-    fill_template(comm);
     CCL_TRY_GOTO(share_clock(comm, all), done);
     CCL_TRY_GOTO(ccl_monitor_attach(comm->boot, &ccl_comm_monitor_callbacks, comm, &comm->port), done);
     ccl_heap_set_port(comm->heap, comm->port);

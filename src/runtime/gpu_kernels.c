@@ -25,6 +25,7 @@
 static const char *const kernel_names[CCL_NUM_KERNELS] = {
 #define CCL_K(name, args) "ccl_k_" #name,
     CCL_KERNEL_LIST(CCL_K)
+    CCL_CUDA_KERNEL_LIST(CCL_K)
 #undef CCL_K
 };
 
@@ -150,9 +151,11 @@ static cclResult_t find_functions(const struct ccl_gpu_device *d, void *const *m
             }
             handle = error == 0 ? handle : NULL;
         }
-        CCL_CHECK(handle != NULL, cclInternalError, CCL_RT, "no code object of %s contains %s", d->props.arch,
-                  kernel_names[k]);
-        CCL_TRY(prepare(d, handle, &functions[k]));
+        CCL_CHECK(handle != NULL || k >= CCL_NUM_COMMON_KERNELS, cclInternalError, CCL_RT, "no code object of %s contains %s",
+                  d->props.arch, kernel_names[k]);
+        if (handle != NULL) {
+            CCL_TRY(prepare(d, handle, &functions[k]));
+        }
     }
     return cclSuccess;
 }
@@ -190,6 +193,10 @@ static cclResult_t capacity(const struct ccl_gpu_device *d, int *blocks)
 cclResult_t ccl_gpu_load_kernels(struct ccl_gpu_device *d)
 {
     CCL_TRY(load_set(d, false, d->kernels));
+    d->props.ll_words = true;
+    for (int k = CCL_KERNEL_ll_words_2; k <= CCL_KERNEL_ll_words_8; k++) {
+        d->props.ll_words = d->props.ll_words && d->kernels[k].handle != NULL;
+    }
     return capacity(d, &d->props.max_blocks);
 }
 

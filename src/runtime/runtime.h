@@ -28,6 +28,7 @@ struct ccl_device_props {
     uint32_t flag_stride; /* bytes between two flag words written by different ranks */
     bool is_host;         /* kernels are C functions, one thread a block */
     bool bulk_copy;       /* kernels may copy through shared memory in bulk (sm_90 and later) */
+    bool ll_words;        /* has the kernels ll_words_W, untraced */
     bool forced_fence;    /* a waiting rank can force a memory fence on all publishers (membarrier), so they need none of their own */
 };
 

@@ -26,13 +26,37 @@ struct fake_module {
 static const char *const kernel_names[CCL_NUM_KERNELS] = {
 #define CCL_K(name, args) "ccl_k_" #name,
     CCL_KERNEL_LIST(CCL_K)
+    CCL_CUDA_KERNEL_LIST(CCL_K)
 #undef CCL_K
 };
 static const uint32_t kernel_bytes[CCL_NUM_KERNELS] = {
 #define CCL_K(name, args) sizeof(args),
     CCL_KERNEL_LIST(CCL_K)
+    CCL_CUDA_KERNEL_LIST(CCL_K)
 #undef CCL_K
 };
+
+/* ll_words_W as the kernel ll_W, from its arguments alone and what stands in device memory. */
+static void widen(const struct ccl_k_words_args *w, struct ccl_k_coll_args *a)
+{
+    memcpy(a, (const void *)w->full, sizeof(*a));
+    if (a->rank != w->rank || a->priv != w->priv || a->lay.adv != w->adv || a->lay.ll != w->ll || a->peer[(w->rank + 1) % a->n].ctl != w->peer[1]) {
+        fprintf(stderr, "FAILED: the arguments of ll_words_%u of rank %u differ from those in device memory\n", a->n, w->rank);
+        abort();
+    }
+    a->src = w->src;
+    a->dst = w->dst;
+    a->rows = a->desc.rows = w->rows;
+    a->part_bytes = a->dst_part = w->part_bytes;
+    a->row_bytes = a->ld_src = a->ld_dst = w->part_bytes / w->rows;
+    a->sig = w->sig;
+    a->flags = CCL_F_FLAT_SRC | CCL_F_FLAT_DST | CCL_F_FENCE | CCL_F_YIELD;
+    a->desc.word1 = w->word1;
+    a->desc.variant = w->variant;
+    a->desc.tile_m = w->tile_m;
+    a->desc.tile_n = w->tile_n;
+    a->desc.count = a->desc.ld = w->count;
+}
 
 #ifdef FAKE_CUDA
 
@@ -187,10 +211,17 @@ int fake_launch(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned 
     if (!same) {
         return stream == NULL ? code : CCL_GPU_E_INVALID_HANDLE; /* loaded for another device than the stream's or the current one */
     }
-    struct fake_op *op = fake_op_new(OP_KERNEL, kernel_bytes[f->kernel]);
-    ccl_host_kernel_fn run = ccl_host_kernels[f->kernel];
+    const bool words = f->kernel >= CCL_NUM_COMMON_KERNELS;
+    int kernel = words ? CCL_KERNEL_ll_2 + f->kernel - CCL_KERNEL_ll_words_2 : f->kernel;
+    struct fake_op *op = fake_op_new(OP_KERNEL, kernel_bytes[kernel]);
+    ccl_host_kernel_fn run = ccl_host_kernels[kernel];
     memcpy(&op->function, &run, sizeof(run));
     op->grid = gx;
-    memcpy(op->args, params[0], op->args_bytes);
+    if (words) {
+        widen(params[0], (struct ccl_k_coll_args *)op->args);
+        ((struct ccl_k_coll_args *)op->args)->desc.blocks = gx;
+    } else {
+        memcpy(op->args, params[0], op->args_bytes);
+    }
     return fake_enqueue(stream_handle, op);
 }

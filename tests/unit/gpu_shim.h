@@ -53,6 +53,9 @@ CCL_DEVICE uint64_t gpu_aligned(uint64_t addr, uint64_t align)
 #define CCL_KERNEL_BOUNDS(name, type, threads, blocks) __attribute__((unused)) static void ccl_k_##name(const type *a)
 #define CCL_KERNEL(name, type) CCL_KERNEL_BOUNDS(name, type, 0, 0)
 #define CCL_KERNEL_WORLD(name, world, threads, blocks) CCL_KERNEL_BOUNDS(name, struct ccl_k_coll_args, 0, 0)
+#define CCL_KERNEL_WORDS(name, world, threads, blocks) CCL_KERNEL_BOUNDS(name, struct ccl_k_words_args, 0, 0)
+#define CCL_LL_WORDS
+#define CCL_NEED_NOW(x) ((void)(x))
 #define CCL_DEAD_GRACE_NS 0u
 #define CCL_ADVERT_BODY "advert_packets.h"
 #define CCL_LL_BODY "ll_packet_body.h"
@@ -77,6 +80,7 @@ CCL_DEVICE void ccl_wait_loads(void) {}
 CCL_DEVICE void ccl_sched_fence(void) {}
 CCL_DEVICE void ccl_spin(uint32_t flags) { (void)flags, ccl_pause(); }
 CCL_DEVICE void ccl_fence_release_system(void) {}
+CCL_DEVICE void ccl_fence_acquire_system(void) {}
 CCL_DEVICE void ccl_fence_sc_system(void) { gpu_maybe_yield(); }
 
 CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v) { *CCL_PTR(ccl_vec16, addr) = v; }

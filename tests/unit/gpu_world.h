@@ -15,6 +15,8 @@ struct rank {
     struct ccl_k_priv *priv;
     struct ccl_k_page *page;
     struct ccl_k_comm comm;
+    struct ccl_k_coll_args full; /* as in device memory: what is the same in all calls */
+    struct ccl_k_words_args words;
     char *ctl, *src, *dst;
     kernel_fn fn;
     uint32_t grid, threads;
@@ -60,6 +62,7 @@ static void make_world(uint32_t n, uint32_t slots, uint32_t slot_bytes, uint32_t
         for (uint32_t q = 0; q < n; q++) {
             ranks[r].args.peer[q].ctl = ctl_table[q];
         }
+        ranks[r].full = ranks[r].args;
     }
 }
 
@@ -149,7 +152,33 @@ struct call {
     uint32_t in_place;
     uint32_t staged; /* bit a rank: its receive buffer is in no window */
     uint32_t group, grid, threads, flags;
+    uint32_t words; /* bit a rank: where its buffers allow, it runs ll_words_W */
 };
+
+static void words_2(const struct ccl_k_coll_args *a) { ccl_k_ll_words_2(&ranks[a->rank].words); }
+static void words_3(const struct ccl_k_coll_args *a) { ccl_k_ll_words_3(&ranks[a->rank].words); }
+static void words_4(const struct ccl_k_coll_args *a) { ccl_k_ll_words_4(&ranks[a->rank].words); }
+static const kernel_fn words_of[] = {words_2, words_3, words_4};
+static uint64_t words_calls;
+
+/* As plan_words of src/coll/all_gather.c. */
+static void set_words(struct rank *k)
+{
+    const struct ccl_k_coll_args *a = &k->args;
+    const uint32_t flat = CCL_F_FLAT_SRC | CCL_F_FLAT_DST;
+    if ((a->flags & flat) != flat || ((a->part_bytes | a->src | a->dst) & 7) != 0 || a->dst_part != a->part_bytes) {
+        return;
+    }
+    k->words = (struct ccl_k_words_args){.full = (uint64_t)&k->full, .priv = a->priv, .src = a->src, .dst = a->dst,
+                                         .adv = (uint32_t)a->lay.adv, .ll = (uint32_t)a->lay.ll, .part_bytes = (uint32_t)a->part_bytes,
+                                         .rank = a->rank, .sig = a->sig, .div_mul = a->div_mul, .word1 = a->desc.word1,
+                                         .rows = (uint32_t)a->desc.rows, .count = (uint32_t)a->desc.count};
+    for (uint32_t d = 0; d < world; d++) {
+        k->words.peer[d] = ctl_table[(a->rank + d) % world];
+    }
+    k->fn = words_of[world - 2];
+    words_calls++;
+}
 
 static char input(uint32_t r, uint32_t i, uint32_t round) { return (char)(r * 37 + i * 11 + i / 251 + round * 5 + 1); }
 
@@ -199,9 +228,13 @@ static void set_call(uint32_t r, const struct call *c)
         a->peer[q].win = (uint64_t)ranks[q].dst;
         windows[q * CCL_WINDOWS + 1] = (uint64_t)ranks[q].dst;
     }
+    a->desc = (struct ccl_k_desc){.word1 = CCL_OP_ALL_GATHER, .blocks = c->grid, .rows = c->rows, .count = c->row_bytes, .ld = a->ld_dst};
     k->fn = c->fn;
     k->grid = c->grid;
     k->threads = c->threads;
+    if (c->words >> r & 1) {
+        set_words(k);
+    }
 }
 
 static void check(uint32_t r, const struct call *c, uint32_t round)

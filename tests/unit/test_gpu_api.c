@@ -23,6 +23,7 @@ static const struct ccl_runtime_ops *const ops = &ccl_runtime_gpu;
 static const char *const kernel_names[] = {
 #define CCL_K(name, args) #name,
     CCL_KERNEL_LIST(CCL_K)
+    CCL_CUDA_KERNEL_LIST(CCL_K)
 #undef CCL_K
 };
 
@@ -57,11 +58,11 @@ static void print_device(int device)
            (unsigned long long)p.uid, p.units, p.max_blocks, p.flag_stride, p.bulk_copy);
     TEST_CHECK(p.uid != 0 && p.units > 0 && p.max_blocks >= p.units && !p.is_host);
     OK(ops->device_set(device));
-    for (int k = 0; k < CCL_NUM_KERNELS; k++) {
+    for (int k = 0; k < (p.ll_words ? CCL_NUM_KERNELS : CCL_NUM_COMMON_KERNELS); k++) {
         struct ccl_gpu_function f = {NULL, 0};
         OK(ccl_gpu_find_kernel(device, (enum ccl_kernel)k, false, &f));
         OK(ops->max_resident((enum ccl_kernel)k, 512, 0, &blocks));
-        printf("  %-9s %4d blocks of 512 threads at once, at most %u bytes of dynamic shared memory\n", kernel_names[k], blocks,
+        printf("  %-10s %4d blocks of 512 threads at once, at most %u bytes of dynamic shared memory\n", kernel_names[k], blocks,
                f.max_shared);
     }
 }

@@ -13,17 +13,18 @@
 #include "gpu_world.h"
 
 #define LL(rows, bytes, pad, shift, grid, threads) \
-    {"ll", ccl_k_ll_n, rows, bytes, pad, 2 * pad, 1, bytes, shift, shift, 0, 0, 0, 0, grid, threads, 0}
+    {"ll", ccl_k_ll_n, rows, bytes, pad, 2 * pad, 1, bytes, shift, shift, 0, 0, 0, 0, grid, threads, 0, 0}
+#define LL_THREADS 96
 #define PUSH(name, rows, bytes, pad, prows, pbytes, shift, staged, group, grid) \
-    {name, ccl_k_push_n, rows, bytes, pad, 2 * pad, prows, pbytes, shift, shift, 0, 0, staged, group, grid, 64, 0}
+    {name, ccl_k_push_n, rows, bytes, pad, 2 * pad, prows, pbytes, shift, shift, 0, 0, staged, group, grid, 64, 0, 0}
 #define PART(name, rows, bytes, pad, prows, pbytes, shift, staged, grid) \
-    {name, ccl_k_push_part, rows, bytes, pad, 2 * pad, prows, pbytes, shift, shift, 0, 0, staged, 0, grid, 64, 0}
+    {name, ccl_k_push_part, rows, bytes, pad, 2 * pad, prows, pbytes, shift, shift, 0, 0, staged, 0, grid, 64, 0, 0}
 
 static const struct call calls[] = {
-    LL(1, 8, 0, 0, 1, 96),
-    LL(1, 4096, 0, 0, 2, 96),
-    LL(1, 4100, 0, 4, 2, 96),
-    LL(3, 40, 8, 1, 1, 96),
+    LL(1, 8, 0, 0, 1, LL_THREADS),
+    LL(1, 4096, 0, 0, 2, LL_THREADS),
+    LL(1, 4100, 0, 4, 2, LL_THREADS),
+    LL(3, 40, 8, 1, 1, LL_THREADS),
     PUSH("direct", 1, 16384, 0, 1, 1024, 0, 0, 0, 3),
     PUSH("direct, pieces of 4 units", 1, 40960, 0, 1, 4096, 0, 0, 0, 2),
     PUSH("direct, tail", 1, 16400, 0, 1, 2048, 0, 0, 0, 3),
@@ -63,6 +64,9 @@ static void run_calls(uint32_t n)
                 }
                 c.fn = round == 0 ? c.fn : of_world(c.fn, n);
                 gather(&c, round);
+                for (c.words = 1; c.threads == LL_THREADS && round == 1 && c.words < 1u << n; c.words++) {
+                    gather(&c, round); /* these ranks run the kernel for words, the others the general one */
+                }
                 if (j % 5 == 0) {
                     for (uint32_t r = 0; r < n; r++) {
                         set_call(r, &barrier_call);
@@ -71,6 +75,31 @@ static void run_calls(uint32_t n)
                 }
             }
         }
+    }
+}
+
+/* What the errors of one launch say: every record names the call of the rank that wrote it. */
+static void check_records(const char *what)
+{
+    uint32_t records = 0;
+    for (uint32_t r = 0; r < world; r++) {
+        for (uint32_t q = 0; q < world; q++) {
+            const struct ccl_k_err *e = &ranks[r].page->err[q];
+            const struct ccl_k_desc *mine = &ranks[q].args.desc;
+            if (e->code == 0) {
+                continue;
+            }
+            records++;
+            if (e->rank != (int32_t)q || e->mine.word1 != mine->word1 || e->mine.blocks != mine->blocks || e->mine.rows != mine->rows ||
+                e->mine.count != mine->count || e->mine.ld != mine->ld) {
+                printf("FAILED %s: the record of rank %u at rank %u is not about its call\n", what, q, r);
+                failures++;
+            }
+        }
+    }
+    if (records == 0) {
+        printf("FAILED %s: no record\n", what);
+        failures++;
     }
 }
 
@@ -83,6 +112,7 @@ static void mismatch(uint32_t n, uint32_t odd, const struct call *common, const 
         prepare(r, r == odd ? other : common, 1);
     }
     run_all("mismatch");
+    check_records("mismatch");
     for (uint32_t r = 0; r < n; r++) {
         uint32_t own = (uint32_t)(PAD + (r == odd ? other : common)->shift_dst + r * ranks[r].args.dst_part);
         for (uint32_t i = 0; i < DST_BYTES && common->fn == ccl_k_push_n; i++) {
@@ -122,6 +152,20 @@ static void leave(uint32_t n, uint32_t gone, const struct call *c)
     }
 }
 
+/* The kernels for words, on all ranks or some: another size, push, a rank that is gone. */
+static void words_errors(uint32_t n, uint32_t odd)
+{
+    struct call one = calls[0], many = calls[1], push = calls[4];
+    for (uint32_t i = 0; i < 2; i++) {
+        one.words = many.words = i == 0 ? (1u << n) - 1 : 1 + dice((1u << n) - 2);
+        mismatch(n, odd, &one, &many);
+        mismatch(n, odd, &many, &push);
+        mismatch(n, odd, &push, &one);
+        leave(n, odd, &one);
+        leave(n, odd, &many);
+    }
+}
+
 int main(void)
 {
     for (uint32_t n = 2; n <= RANKS; n++) {
@@ -136,7 +180,12 @@ int main(void)
             leave(n, odd, &calls[9]);
             leave(n, odd, &calls[15]);
             leave(n, odd, &barrier_call);
+            words_errors(n, odd);
         }
+    }
+    if (words_calls == 0) {
+        printf("FAILED: no kernel for words ran\n");
+        failures++;
     }
     if (failures == 0) {
         printf("ok\n");

@@ -52,6 +52,14 @@ static void draw_variant(struct call *c, uint32_t n)
     case 0:
         c->fn = ccl_k_ll_n;
         c->threads = 64 + 32;
+        if (dice(3)) { /* what the kernels for words take, on some ranks */
+            c->words = 1 + dice((1u << n) - 1);
+            c->row_bytes = (c->row_bytes + 7) / 8 * 8;
+            c->pad_src = c->pad_dst = 0;
+            c->shift_src &= ~7u;
+            c->shift_dst &= ~7u;
+            c->skew = dice(4) ? 0 : c->skew;
+        }
         break;
     case 1:
         c->fn = ccl_k_push_part;
@@ -76,17 +84,21 @@ int main(int argc, char **argv)
         }
         draw_shape(&c);
         draw_variant(&c, n);
-        snprintf(name, sizeof(name), "call %u: kernel %s, %u x %u bytes, pads %u %u, pieces %u x %u, shifts %u %u skew %u, in place %u, staged %x, group %u, grid %u x %u",
+        snprintf(name, sizeof(name), "call %u: kernel %s, %u x %u bytes, pads %u %u, pieces %u x %u, shifts %u %u skew %u, in place %u, staged %x, group %u, grid %u x %u, words %x",
                  i, c.fn == ccl_k_push_part ? "part" : c.group ? "push" : "any", c.rows, c.row_bytes, c.pad_src, c.pad_dst, c.piece_rows, c.piece_bytes, c.shift_src, c.shift_dst,
-                 c.skew, c.in_place, c.staged, c.group, c.grid, c.threads);
+                 c.skew, c.in_place, c.staged, c.group, c.grid, c.threads, c.words);
         if (argc > 2) {
             puts(name);
             fflush(stdout);
         }
         gather(&c, i);
     }
+    if (words_calls == 0) {
+        printf("FAILED: no kernel for words ran\n");
+        failures++;
+    }
     if (failures == 0) {
-        printf("ok\n");
+        printf("ok, %llu times a kernel for words\n", (unsigned long long)words_calls);
     }
     return failures != 0;
 }
