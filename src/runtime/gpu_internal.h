@@ -6,6 +6,7 @@
 #define CCL_GPU_INTERNAL_H
 
 #include "runtime/gpu_api.h"
+#include "runtime/gpu_constants.h"
 #include "runtime/runtime.h"
 #include "util/log.h"
 
