@@ -335,21 +335,21 @@ cclResult_t ccl_gpu_chain_after(struct ccl_chain *chain, struct cclStream *strea
 }
 
 /* As setup: what is asked about the event is no part of anybody's capture, and must not end one. */
-static cclResult_t ask_event(struct ccl_chain *chain, int (*ask)(void *event), const char *call)
+static cclResult_t ask_event(struct ccl_chain *chain, bool wait, const char *call)
 {
     struct ccl_gpu_guard guard;
     CCL_TRY(ccl_gpu_enter_setup_on(chain->anchor->device, &guard));
-    int error = ask(chain->anchor->event);
+    int error = wait ? ccl_gpu_outlast(ccl_gpu.event_sync, ccl_gpu.event_query, chain->anchor->event) : ccl_gpu.event_query(chain->anchor->event);
     ccl_gpu_leave(&guard);
     return error == 0 ? cclSuccess : error == CCL_GPU_E_NOT_READY ? cclInProgress : ccl_gpu_failed(error, call);
 }
 
 cclResult_t ccl_gpu_chain_sync(struct ccl_chain *chain)
 {
-    return ask_event(chain, ccl_gpu.event_sync, "event_sync");
+    return ask_event(chain, true, "event_sync");
 }
 
 cclResult_t ccl_gpu_chain_query(struct ccl_chain *chain)
 {
-    return ask_event(chain, ccl_gpu.event_query, "event_query");
+    return ask_event(chain, false, "event_query");
 }

@@ -70,6 +70,12 @@ bool ccl_gpu_has_code(enum ccl_gpu_vendor vendor, const char *arch);
 cclResult_t ccl_gpu_launch(struct cclStream *stream, const struct ccl_launch *launch);
 cclResult_t ccl_gpu_max_resident(enum ccl_kernel kernel, uint32_t threads, uint32_t shared_bytes, int *blocks);
 
+/* ---- gpu_wait.c ---- */
+
+/* Call wait and return its result, but not before query says that the work is over: what the caller then frees must not be in use. Only where query
+ * fails as well does it return earlier; a device that cannot answer runs nothing any more. With the device current, as setup. */
+int ccl_gpu_outlast(int (*wait)(void *object), int (*query)(void *object), void *object);
+
 /* ---- gpu_chain.c: the order of a communicator's operations, over streams and captures ---- */
 
 cclResult_t ccl_gpu_capture_query(struct cclStream *stream, uint64_t *id);

@@ -205,8 +205,8 @@ static cclResult_t alloc_plain(enum ccl_mem_type type, struct ccl_gpu_block *b)
 static cclResult_t zero(const struct ccl_gpu_device *d, const struct ccl_gpu_block *b)
 {
     CCL_GPU_TRY(fill, b->base, 0, b->bytes, d->stream);
-    CCL_GPU_TRY(stream_sync, d->stream);
-    return cclSuccess;
+    int error = ccl_gpu_outlast(ccl_gpu.stream_sync, ccl_gpu.stream_query, d->stream); /* on failure b is released */
+    return error == 0 ? cclSuccess : ccl_gpu_failed(error, "stream_sync");
 }
 
 /* With the device current. */

@@ -129,7 +129,11 @@ static cclResult_t gpu_stream_create(struct cclStream **stream)
 
 static cclResult_t gpu_stream_sync(struct cclStream *stream)
 {
-    RETURN_CALL(setup, stream_sync, stream);
+    struct ccl_gpu_guard guard;
+    CCL_TRY(ccl_gpu_enter_setup(&guard, NULL));
+    int error = ccl_gpu_outlast(ccl_gpu.stream_sync, ccl_gpu.stream_query, stream);
+    ccl_gpu_leave(&guard);
+    return CCL_LIKELY(error == 0) ? cclSuccess : ccl_gpu_failed(error, "stream_sync");
 }
 
 static cclResult_t gpu_stream_destroy(struct cclStream *stream)
@@ -192,7 +196,11 @@ static cclResult_t gpu_event_wait(struct cclStream *stream, struct cclEvent *eve
 static cclResult_t gpu_event_sync(struct cclEvent *event)
 {
     CCL_CHECK(event != NULL, cclInvalidArgument, CCL_RT, "event to synchronise with is NULL");
-    RETURN_CALL(setup, event_sync, event);
+    struct ccl_gpu_guard guard;
+    CCL_TRY(ccl_gpu_enter_setup(&guard, NULL));
+    int error = ccl_gpu_outlast(ccl_gpu.event_sync, ccl_gpu.event_query, event);
+    ccl_gpu_leave(&guard);
+    return CCL_LIKELY(error == 0) ? cclSuccess : ccl_gpu_failed(error, "event_sync");
 }
 
 static cclResult_t gpu_event_elapsed(float *ms, struct cclEvent *start, struct cclEvent *end)
