@@ -146,11 +146,11 @@ cclResult_t ccl_comm_trace_measure(cclComm_t comm, struct ccl_comm_clock *clock)
         *clock = (struct ccl_comm_clock){0, 0};
     }
 done:
+    if (stream != NULL) {
+        comm->rt->stream_destroy(stream); /* waits: after an error a barrier may still run in these memories */
+    }
     comm->rt->mem_free(ctl);
     comm->rt->mem_free(priv);
-    if (stream != NULL) {
-        comm->rt->stream_destroy(stream);
-    }
     return rc;
 }
 

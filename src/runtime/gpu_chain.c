@@ -20,17 +20,6 @@
 
 #include "runtime/gpu_internal.h"
 
-/* Equal in both runtimes. */
-#define EVENT_NO_TIMING 2u
-#define CAPTURE_NONE 0
-#define CAPTURE_ACTIVE 1
-#define DEPS_ADD 0u
-#define DEPS_SET 1u
-#define OBJECT_NO_SYNC 1u
-#define OBJECT_MOVE 1u
-#define NOT_READY 600
-#define CAPTURE_IMPLICIT 906
-
 #define DEFAULT_STREAM_ID (1ull << 63)
 
 struct anchor {
@@ -125,12 +114,12 @@ static cclResult_t query_capture(void *stream, struct capture_info *info)
 {
     *info = (struct capture_info){0};
     int error = ccl_gpu.capture_info(stream, &info->status, &info->id, &info->graph, &info->deps, &info->num_deps);
-    CCL_CHECK(error != CAPTURE_IMPLICIT, cclInvalidUsage, CCL_RT,
+    CCL_CHECK(error != CCL_GPU_E_CAPTURE_IMPLICIT, cclInvalidUsage, CCL_RT,
               "the default stream %p cannot be used while another stream of its device is being captured", stream);
     if (CCL_UNLIKELY(error != 0)) {
         return ccl_gpu_failed(error, "capture_info");
     }
-    CCL_CHECK(info->status == CAPTURE_NONE || info->status == CAPTURE_ACTIVE, cclInvalidUsage, CCL_RT,
+    CCL_CHECK(info->status == CCL_GPU_CAPTURE_NONE || info->status == CCL_GPU_CAPTURE_ACTIVE, cclInvalidUsage, CCL_RT,
               "the capture of stream %p was made invalid by an earlier error", stream);
     return cclSuccess;
 }
@@ -139,7 +128,7 @@ cclResult_t ccl_gpu_capture_query(struct cclStream *stream, uint64_t *id)
 {
     struct capture_info info;
     CCL_TRY(query_capture(stream, &info));
-    *id = info.status == CAPTURE_ACTIVE ? info.id : 0;
+    *id = info.status == CCL_GPU_CAPTURE_ACTIVE ? info.id : 0;
     return cclSuccess;
 }
 
@@ -154,7 +143,7 @@ cclResult_t ccl_gpu_chain_create(struct ccl_chain **out)
     ccl_gpu_chain_reap();
     CCL_TRY_GOTO(rc, err_free);
     CCL_TRY_GOTO(ccl_gpu_enter_current(&guard, &anchor->device), err_free);
-    int error = ccl_gpu.event_create(&anchor->event, EVENT_NO_TIMING);
+    int error = ccl_gpu.event_create(&anchor->event, CCL_GPU_EVENT_NO_TIMING);
     rc = error != 0 ? ccl_gpu_failed(error, "event_create") : cclSuccess;
     ccl_gpu_leave(&guard);
     CCL_TRY_GOTO(rc, err_free);
@@ -209,7 +198,7 @@ static cclResult_t open_capture(struct ccl_chain *chain, const struct capture_in
     forget_ended(chain);
     struct capture *capture = calloc(1, sizeof(*capture));
     CCL_CHECK(capture != NULL, cclSystemError, CCL_RT, "out of memory for a capture, %zu bytes", sizeof(*capture));
-    int error = ccl_gpu.user_object_create(&object, capture, on_graph_gone, 1, OBJECT_NO_SYNC);
+    int error = ccl_gpu.user_object_create(&object, capture, on_graph_gone, 1, CCL_GPU_OBJECT_NO_SYNC);
     if (error != 0) {
         free(capture);
         return ccl_gpu_failed(error, "user_object_create");
@@ -218,7 +207,7 @@ static cclResult_t open_capture(struct ccl_chain *chain, const struct capture_in
     atomic_fetch_add_explicit(&chain->anchor->refs, 1, memory_order_relaxed);
     capture->anchor = chain->anchor;
     capture->id = info->id;
-    error = ccl_gpu.graph_retain_object(info->graph, object, 1, OBJECT_MOVE);
+    error = ccl_gpu.graph_retain_object(info->graph, object, 1, CCL_GPU_OBJECT_MOVE);
     if (error != 0) {
         int lost = ccl_gpu.user_object_release(object, 1); /* calls on_graph_gone */
         if (lost != 0) {
@@ -243,7 +232,7 @@ static cclResult_t follow(void *stream, const struct capture_info *info, void *n
             return cclSuccess;
         }
     }
-    CCL_GPU_TRY(capture_set_deps, stream, &node, 1, DEPS_ADD);
+    CCL_GPU_TRY(capture_set_deps, stream, &node, 1, CCL_GPU_DEPS_ADD);
     return cclSuccess;
 }
 
@@ -264,7 +253,7 @@ static cclResult_t before_captured(struct ccl_chain *chain, void *stream, const 
         void *wait;
         CCL_GPU_TRY(graph_add_wait, &wait, info->graph, info->deps, info->num_deps, chain->anchor->event);
         c->wait = wait;
-        CCL_GPU_TRY(capture_set_deps, stream, &wait, 1, DEPS_SET); /* it is behind those that were there */
+        CCL_GPU_TRY(capture_set_deps, stream, &wait, 1, CCL_GPU_DEPS_SET); /* it is behind those that were there */
     }
     chain->now = c;
     return cclSuccess;
@@ -299,7 +288,7 @@ cclResult_t ccl_gpu_chain_before(struct ccl_chain *chain, struct cclStream *stre
     CCL_TRY(ccl_gpu_enter(chain->anchor->device, &guard)); /* the default stream is the current device's */
     cclResult_t rc = query_capture(stream, &info);
     if (CCL_LIKELY(rc == cclSuccess)) {
-        rc = info.status == CAPTURE_NONE ? before_eager(chain, stream) : before_captured(chain, stream, &info);
+        rc = info.status == CCL_GPU_CAPTURE_NONE ? before_eager(chain, stream) : before_captured(chain, stream, &info);
     }
     ccl_gpu_leave(&guard);
     return rc;
@@ -310,7 +299,7 @@ static cclResult_t after_captured(struct ccl_chain *chain, void *stream)
     struct capture *c = chain->now;
     struct capture_info info;
     CCL_TRY(query_capture(stream, &info));
-    CCL_CHECK(info.status == CAPTURE_ACTIVE && info.id == c->id && info.num_deps == 1, cclInternalError, CCL_RT,
+    CCL_CHECK(info.status == CCL_GPU_CAPTURE_ACTIVE && info.id == c->id && info.num_deps == 1, cclInternalError, CCL_RT,
               "capture %llu of stream %p became %llu within an operation, %zu nodes at its end", c->id, stream, info.id,
               info.num_deps);
     c->tail = info.deps[0];
@@ -346,21 +335,21 @@ cclResult_t ccl_gpu_chain_after(struct ccl_chain *chain, struct cclStream *strea
 }
 
 /* As setup: what is asked about the event is no part of anybody's capture, and must not end one. */
-static cclResult_t ask_event(struct ccl_chain *chain, int (*ask)(void *event), const char *call)
+static cclResult_t ask_event(struct ccl_chain *chain, bool wait, const char *call)
 {
     struct ccl_gpu_guard guard;
     CCL_TRY(ccl_gpu_enter_setup_on(chain->anchor->device, &guard));
-    int error = ask(chain->anchor->event);
+    int error = wait ? ccl_gpu_outlast(ccl_gpu.event_sync, ccl_gpu.event_query, chain->anchor->event) : ccl_gpu.event_query(chain->anchor->event);
     ccl_gpu_leave(&guard);
-    return error == 0 ? cclSuccess : error == NOT_READY ? cclInProgress : ccl_gpu_failed(error, call);
+    return error == 0 ? cclSuccess : error == CCL_GPU_E_NOT_READY ? cclInProgress : ccl_gpu_failed(error, call);
 }
 
 cclResult_t ccl_gpu_chain_sync(struct ccl_chain *chain)
 {
-    return ask_event(chain, ccl_gpu.event_sync, "event_sync");
+    return ask_event(chain, true, "event_sync");
 }
 
 cclResult_t ccl_gpu_chain_query(struct ccl_chain *chain)
 {
-    return ask_event(chain, ccl_gpu.event_query, "event_query");
+    return ask_event(chain, false, "event_query");
 }

@@ -11,13 +11,6 @@
 #include "runtime/gpu_memory.h"
 #include "util/config.h"
 
-#define CUDA_UNITS 16
-#define CUDA_CAPABILITY_MAJOR 75
-#define CUDA_CAPABILITY_MINOR 76
-#define HIP_UNITS 63
-#define CAPTURE_RELAXED 2
-#define STREAM_NON_BLOCKING 1
-
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ccl_gpu_device devices[CCL_GPU_MAX_DEVICES];
 static bool opened[CCL_GPU_MAX_DEVICES]; /* stored with release */
@@ -96,8 +89,8 @@ static cclResult_t read_arch(struct ccl_gpu_device *d)
     d->props.uid = read_uid(d, pci, sizeof(pci));
     if (is_cuda()) {
         int major = 0, minor = 0;
-        CCL_GPU_TRY(device_attribute, &major, CUDA_CAPABILITY_MAJOR, d->handle);
-        CCL_GPU_TRY(device_attribute, &minor, CUDA_CAPABILITY_MINOR, d->handle);
+        CCL_GPU_TRY(device_attribute, &major, CCL_CUDA_ATTR_MAJOR, d->handle);
+        CCL_GPU_TRY(device_attribute, &minor, CCL_CUDA_ATTR_MINOR, d->handle);
         snprintf(d->props.arch, sizeof(d->props.arch), "sm_%d%d", major, minor);
         d->props.bulk_copy = major >= 9;
         return cclSuccess;
@@ -118,7 +111,7 @@ static cclResult_t read_props(struct ccl_gpu_device *d)
 {
     CCL_TRY(read_arch(d));
     CCL_GPU_TRY(device_name, d->props.name, (int)sizeof(d->props.name) - 1, d->handle);
-    CCL_GPU_TRY(device_attribute, &d->props.units, is_cuda() ? CUDA_UNITS : HIP_UNITS, d->handle);
+    CCL_GPU_TRY(device_attribute, &d->props.units, is_cuda() ? CCL_CUDA_ATTR_UNITS : CCL_HIP_ATTR_UNITS, d->handle);
     d->props.flag_stride = is_cuda() ? 8 : 64; /* the words of a block, one a rank, share lines where nobody minds: one line is polled by one access */
     return cclSuccess;
 }
@@ -185,7 +178,7 @@ cclResult_t ccl_gpu_enter_current(struct ccl_gpu_guard *guard, int *device)
 
 static cclResult_t relax(struct ccl_gpu_guard *guard)
 {
-    int mode = CAPTURE_RELAXED, error = ccl_gpu.capture_mode(&mode);
+    int mode = CCL_GPU_CAPTURE_RELAXED, error = ccl_gpu.capture_mode(&mode);
     if (error != 0) {
         ccl_gpu_leave(guard);
         return ccl_gpu_failed(error, "capture_mode");
@@ -255,7 +248,7 @@ static cclResult_t open_current(struct ccl_gpu_device *d)
 {
     CCL_TRY(read_props(d));
     CCL_TRY(ccl_gpu_load_kernels(d));
-    CCL_GPU_TRY(stream_create, &d->stream, STREAM_NON_BLOCKING);
+    CCL_GPU_TRY(stream_create, &d->stream, CCL_GPU_STREAM_NON_BLOCKING);
     if (is_cuda()) {
         ccl_gpu_vmm_probe(d);
     }

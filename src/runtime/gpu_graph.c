@@ -6,10 +6,6 @@
 
 #include "runtime/gpu_internal.h"
 
-/* Equal in both runtimes. */
-#define MODE_GLOBAL 0
-#define MODE_THREAD_LOCAL 1
-
 struct cclGraph {
     void *graph, *exec;
 };
@@ -18,7 +14,7 @@ cclResult_t ccl_gpu_graph_begin(struct cclStream *stream, bool thread_local_mode
 {
     ccl_gpu_chain_reap();
     CCL_CHECK(stream != NULL, cclInvalidUsage, CCL_RT, "the default stream cannot be captured");
-    CCL_GPU_TRY(capture_begin, stream, thread_local_mode ? MODE_THREAD_LOCAL : MODE_GLOBAL);
+    CCL_GPU_TRY(capture_begin, stream, thread_local_mode ? CCL_GPU_CAPTURE_THREAD_LOCAL : CCL_GPU_CAPTURE_GLOBAL);
     return cclSuccess;
 }
 

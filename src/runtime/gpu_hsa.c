@@ -8,15 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/gpu_constants.h"
 #include "util/log.h"
 
 #define LIBRARY "libhsa-runtime64.so.1"
-#define INFO_NAME 0
-#define INFO_DEVICE 17
-#define INFO_BDF 0xA006
-#define INFO_DOMAIN 0xA00F
-#define DEVICE_GPU 1
-#define STATUS_BREAK 1 /* HSA_STATUS_INFO_BREAK: a callback has seen enough */
 #define NAME_BYTES 64
 
 struct hsa_agent { /* hsa_agent_t */
@@ -70,16 +65,16 @@ static int visit(struct hsa_agent agent, void *data)
 {
     struct search *s = data;
     uint32_t type = 0, bdf = 0, domain = 0;
-    if (hsa.agent_info(agent, INFO_DEVICE, &type) != 0 || type != DEVICE_GPU ||
-        hsa.agent_info(agent, INFO_BDF, &bdf) != 0) {
+    if (hsa.agent_info(agent, CCL_HSA_INFO_DEVICE, &type) != 0 || type != CCL_HSA_DEVICE_GPU ||
+        hsa.agent_info(agent, CCL_HSA_INFO_BDF, &bdf) != 0) {
         return 0;
     }
-    (void)hsa.agent_info(agent, INFO_DOMAIN, &domain); /* old runtimes know one domain only */
+    (void)hsa.agent_info(agent, CCL_HSA_INFO_DOMAIN, &domain); /* old runtimes know one domain only */
     if (domain != s->domain || (bdf >> 8 & 0xff) != s->bus || (bdf >> 3 & 0x1f) != s->slot) {
         return 0;
     }
-    s->found = hsa.agent_info(agent, INFO_NAME, s->name) == 0;
-    return s->found ? STATUS_BREAK : 0;
+    s->found = hsa.agent_info(agent, CCL_HSA_INFO_NAME, s->name) == 0;
+    return s->found ? CCL_HSA_STATUS_BREAK : 0;
 }
 
 cclResult_t ccl_gpu_hsa_arch(int domain, int bus, int slot, char *arch, size_t bytes)

@@ -6,6 +6,7 @@
 #define CCL_GPU_INTERNAL_H
 
 #include "runtime/gpu_api.h"
+#include "runtime/gpu_constants.h"
 #include "runtime/runtime.h"
 #include "util/log.h"
 
@@ -68,6 +69,12 @@ cclResult_t ccl_gpu_find_kernel(int device, enum ccl_kernel kernel, bool traced,
 bool ccl_gpu_has_code(enum ccl_gpu_vendor vendor, const char *arch);
 cclResult_t ccl_gpu_launch(struct cclStream *stream, const struct ccl_launch *launch);
 cclResult_t ccl_gpu_max_resident(enum ccl_kernel kernel, uint32_t threads, uint32_t shared_bytes, int *blocks);
+
+/* ---- gpu_wait.c ---- */
+
+/* Call wait and return its result, but not before query says that the work is over: what the caller then frees must not be in use. Only where query
+ * fails as well does it return earlier; a device that cannot answer runs nothing any more. With the device current, as setup. */
+int ccl_gpu_outlast(int (*wait)(void *object), int (*query)(void *object), void *object);
 
 /* ---- gpu_chain.c: the order of a communicator's operations, over streams and captures ---- */
 

@@ -11,16 +11,7 @@
 #include "runtime/gpu_internal.h"
 
 #define MAX_MODULES 32
-#define CUDA_SHARED_OPTIN 97
-#define HIP_SHARED 74
-#define FUNC_SHARED_STATIC 1
-#define FUNC_SHARED_DYNAMIC_MAX 8
 #define PLAN_THREADS 512
-#define NO_BINARY 209      /* CUDA_ERROR_NO_BINARY_FOR_GPU, hipErrorNoBinaryForGpu */
-#define NOT_FOUND 500      /* CUDA_ERROR_NOT_FOUND, hipErrorNotFound */
-#define INVALID_IMAGE 200
-#define INVALID_PTX 218
-#define UNSUPPORTED_PTX 222
 
 static const char *const kernel_names[CCL_NUM_KERNELS] = {
 #define CCL_K(name, args) "ccl_k_" #name,
@@ -109,10 +100,10 @@ static cclResult_t no_code(const char *arch)
 static cclResult_t load_module(const struct ccl_code_object *o, const char *arch, void **module)
 {
     int error = ccl_gpu.module_load(module, o->begin), version = 0;
-    if (error == NO_BINARY) {
+    if (error == CCL_GPU_E_NO_BINARY) {
         return no_code(arch);
     }
-    if (error == INVALID_PTX || error == UNSUPPORTED_PTX || error == INVALID_IMAGE) {
+    if (error == CCL_GPU_E_INVALID_KERNEL || error == CCL_CUDA_E_UNSUPPORTED_PTX || error == CCL_GPU_E_INVALID_IMAGE) {
         ccl_gpu.driver_version(&version);
         ccl_gpu_failed(error, "module_load");
         return ccl_error_set(cclInvalidUsage, CCL_RT,
@@ -129,10 +120,10 @@ static cclResult_t prepare(const struct ccl_gpu_device *d, void *handle, struct 
     if (ccl_gpu.function_load != NULL) {
         CCL_GPU_TRY(function_load, handle);
     }
-    CCL_GPU_TRY(function_attribute, &fixed, FUNC_SHARED_STATIC, handle);
-    CCL_GPU_TRY(device_attribute, &most, cuda ? CUDA_SHARED_OPTIN : HIP_SHARED, d->handle);
+    CCL_GPU_TRY(function_attribute, &fixed, CCL_GPU_FUNC_SHARED_STATIC, handle);
+    CCL_GPU_TRY(device_attribute, &most, cuda ? CCL_CUDA_ATTR_SHARED_BYTES : CCL_HIP_ATTR_SHARED_BYTES, d->handle);
     if (cuda) {
-        CCL_GPU_TRY(function_set_attribute, handle, FUNC_SHARED_DYNAMIC_MAX, most - fixed);
+        CCL_GPU_TRY(function_set_attribute, handle, CCL_CUDA_FUNC_MAX_SHARED, most - fixed);
     }
     f->handle = handle;
     f->max_shared = (uint32_t)(most - fixed);
@@ -146,7 +137,7 @@ static cclResult_t find_functions(const struct ccl_gpu_device *d, void *const *m
         void *handle = NULL;
         for (int m = 0; m < count && handle == NULL; m++) {
             int error = ccl_gpu.module_function(&handle, modules[m], kernel_names[k]);
-            if (error != 0 && error != NOT_FOUND) {
+            if (error != 0 && error != CCL_GPU_E_NOT_FOUND) {
                 return ccl_gpu_failed(error, "module_function");
             }
             handle = error == 0 ? handle : NULL;

@@ -13,16 +13,6 @@
 #include "runtime/gpu_hsa.h"
 #include "util/config.h"
 
-#define HIP_MALLOC_FINE 0x1u
-#define HIP_MALLOC_UNCACHED 0x3u
-#define ATTR_MEMORY_TYPE 2
-#define ATTR_HOST_POINTER 4
-#define ATTR_IS_MANAGED 8
-#define ATTR_DEVICE 9
-#define ATTR_IPC_CAPABLE 10
-#define CUDA_MEMORY_DEVICE 2
-#define OUT_OF_MEMORY 2
-
 enum heap_mem { HEAP_AUTO, HEAP_FINE, HEAP_COARSE, HEAP_UNCACHED, HEAP_HOST };
 enum ipc { IPC_AUTO, IPC_DMABUF, IPC_VMM, IPC_LEGACY };
 
@@ -201,13 +191,13 @@ static cclResult_t alloc_plain(enum ccl_mem_type type, struct ccl_gpu_block *b)
 {
     void *base = NULL;
     int error;
-    unsigned flags = heap_mem == HEAP_UNCACHED ? HIP_MALLOC_UNCACHED : HIP_MALLOC_FINE;
+    unsigned flags = heap_mem == HEAP_UNCACHED ? CCL_HIP_MALLOC_UNCACHED : CCL_HIP_MALLOC_FINE;
     if (is_cuda() || (type == CCL_MEM_DATA && heap_mem == HEAP_COARSE)) {
         error = ccl_gpu.mem_alloc(&base, b->bytes);
     } else {
-        error = ccl_gpu.mem_alloc_flags(&base, b->bytes, type == CCL_MEM_FLAG ? HIP_MALLOC_UNCACHED : flags);
+        error = ccl_gpu.mem_alloc_flags(&base, b->bytes, type == CCL_MEM_FLAG ? CCL_HIP_MALLOC_UNCACHED : flags);
     }
-    CCL_CHECK(error != OUT_OF_MEMORY, cclSystemError, CCL_RT, "out of memory: %zu bytes on device %d", b->bytes, b->device);
+    CCL_CHECK(error != CCL_GPU_E_OUT_OF_MEMORY, cclSystemError, CCL_RT, "out of memory: %zu bytes on device %d", b->bytes, b->device);
     b->base = base;
     return error == 0 ? cclSuccess : ccl_gpu_failed(error, is_cuda() ? "mem_alloc" : "mem_alloc_flags");
 }
@@ -215,8 +205,8 @@ static cclResult_t alloc_plain(enum ccl_mem_type type, struct ccl_gpu_block *b)
 static cclResult_t zero(const struct ccl_gpu_device *d, const struct ccl_gpu_block *b)
 {
     CCL_GPU_TRY(fill, b->base, 0, b->bytes, d->stream);
-    CCL_GPU_TRY(stream_sync, d->stream);
-    return cclSuccess;
+    int error = ccl_gpu_outlast(ccl_gpu.stream_sync, ccl_gpu.stream_query, d->stream); /* on failure b is released */
+    return error == 0 ? cclSuccess : ccl_gpu_failed(error, "stream_sync");
 }
 
 /* With the device current. */
@@ -284,12 +274,12 @@ static int attribute(const void *ptr, int name, int fallback)
 static bool is_device_memory(const void *ptr)
 {
     if (is_cuda()) {
-        return attribute(ptr, ATTR_MEMORY_TYPE, 0) == CUDA_MEMORY_DEVICE && attribute(ptr, ATTR_IS_MANAGED, 0) == 0;
+        return attribute(ptr, CCL_GPU_PTR_MEMORY_TYPE, 0) == CCL_CUDA_MEMORY_DEVICE && attribute(ptr, CCL_GPU_PTR_MANAGED, 0) == 0;
     }
     void *host = NULL, *p;
     memcpy(&p, &ptr, sizeof(p));
-    bool on_host = ccl_gpu.pointer_attribute(&host, ATTR_HOST_POINTER, p) == 0 && host != NULL;
-    return !on_host && attribute(ptr, ATTR_DEVICE, -1) >= 0;
+    bool on_host = ccl_gpu.pointer_attribute(&host, CCL_GPU_PTR_HOST, p) == 0 && host != NULL;
+    return !on_host && attribute(ptr, CCL_GPU_PTR_DEVICE, -1) >= 0;
 }
 
 static void query_driver(const void *ptr, struct ccl_pointer_attr *attr)
@@ -300,12 +290,12 @@ static void query_driver(const void *ptr, struct ccl_pointer_attr *attr)
     if (!is_device_memory(ptr)) {
         return;
     }
-    attr->device = attribute(ptr, ATTR_DEVICE, -1);
+    attr->device = attribute(ptr, CCL_GPU_PTR_DEVICE, -1);
     if (ccl_gpu.address_range(&base, &bytes, p) == 0) {
         attr->base = base;
         attr->size_bytes = bytes;
         /* HIP before 6 does not know this attribute; there every hipMalloc can be exported. */
-        attr->exportable = attribute(base, ATTR_IPC_CAPABLE, is_cuda() ? 0 : 1) != 0;
+        attr->exportable = attribute(base, CCL_GPU_PTR_IPC_CAPABLE, is_cuda() ? 0 : 1) != 0;
     }
 }
 

@@ -10,11 +10,6 @@
 #include "runtime/gpu_hsa.h"
 #include "runtime/gpu_memory.h"
 
-#define IPC_LAZY_PEER_ACCESS 1u
-#define PEER_ALREADY_ENABLED 704
-#define ATTR_BUFFER_ID 7
-#define EXTERNAL_OPAQUE_FD 1
-
 /* The blob of a handle. */
 struct share {
     uint64_t process, id; /* as in struct ccl_gpu_block */
@@ -24,19 +19,6 @@ struct share {
     struct ccl_gpu_ipc ipc;
 };
 _Static_assert(sizeof(struct share) <= CCL_HANDLE_BLOB_BYTES, "it fits the handle");
-
-/* hipExternalMemoryHandleDesc, hipExternalMemoryBufferDesc; the ends are reserved in later versions. */
-struct external_desc {
-    int type, pad0;
-    int fd, pad1;
-    void *unused;
-    unsigned long long bytes;
-    unsigned flags, reserved[17];
-};
-struct external_range {
-    unsigned long long offset, bytes;
-    unsigned flags, reserved[17];
-};
 
 /* Imports are made one after the other, so that two threads do not map one allocation twice. */
 static pthread_mutex_t import_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -53,7 +35,7 @@ static cclResult_t describe_foreign(void *base, struct ccl_gpu_block *b)
               "memory at %p cannot be exported: %s", base,
               attr.device < 0 ? "it is not device memory"
                               : "it was not made by cudaMalloc or hipMalloc (virtual memory and pools have no IPC handle)");
-    if (ccl_gpu.pointer_attribute(&number, ATTR_BUFFER_ID, base) != 0) {
+    if (ccl_gpu.pointer_attribute(&number, CCL_GPU_PTR_BUFFER_ID, base) != 0) {
         number = (uintptr_t)base >> 8;
     }
     *b = (struct ccl_gpu_block){.kind = CCL_GPU_PLAIN, .base = base, .bytes = attr.size_bytes, .device = attr.device,
@@ -135,7 +117,7 @@ static cclResult_t enable_peer(int device, int peer)
     CCL_CHECK(can != 0, cclSystemError, CCL_RT, "device %d has no peer access to device %d", device, peer);
     bool cuda = ccl_gpu.vendor == CCL_GPU_NVIDIA;
     int error = cuda ? ccl_gpu.ctx_enable_peer(other->context, 0) : ccl_gpu.enable_peer(peer, 0);
-    if (error != 0 && error != PEER_ALREADY_ENABLED) {
+    if (error != 0 && error != CCL_GPU_E_PEER_ENABLED) {
         return ccl_gpu_failed(error, cuda ? "ctx_enable_peer" : "enable_peer");
     }
     uint32_t type = 0, hops = 0;
@@ -173,8 +155,8 @@ static cclResult_t import_own(const struct share *s, uint64_t bytes, const struc
 
 static cclResult_t import_dmabuf(const struct share *s, int fd, struct ccl_gpu_block *b)
 {
-    struct external_desc desc = {.type = EXTERNAL_OPAQUE_FD, .fd = fd, .bytes = s->offset + b->bytes};
-    struct external_range range = {.offset = s->offset, .bytes = b->bytes};
+    struct ccl_hip_external desc = {.type = CCL_HIP_EXTERNAL_FD, .fd = fd, .bytes = s->offset + b->bytes};
+    struct ccl_hip_external_range range = {.offset = s->offset, .bytes = b->bytes};
     void *base = NULL;
     CCL_GPU_TRY(external_import, &b->handle, &desc);
     int error = ccl_gpu.external_map(&base, b->handle, &range);
@@ -202,7 +184,7 @@ static cclResult_t import_block(const struct share *s, const struct ccl_mem_hand
                   "a peer shares memory by DMA-BUF, this process cannot map it (CCL_IPC)");
         return import_dmabuf(s, h->fd, b);
     case CCL_GPU_IPC:
-        CCL_GPU_TRY(ipc_import, &base, s->ipc, IPC_LAZY_PEER_ACCESS);
+        CCL_GPU_TRY(ipc_import, &base, s->ipc, cuda ? CCL_CUDA_IPC_LAZY_PEER : CCL_HIP_IPC_LAZY_PEER);
         b->base = base;
         return cclSuccess;
     case CCL_GPU_PLAIN:

@@ -11,38 +11,16 @@
 
 #include "runtime/gpu_memory.h"
 
-#define HOST_REGISTER_FLAGS 3u /* portable, mapped */
-
-/* CUmemAllocationProp, CUmemAccessDesc */
-struct location {
-    int type, id;
-};
-struct alloc_prop {
-    int type, handle_types;
-    struct location location;
-    void *unused;
-    unsigned char compression, rdma;
-    unsigned short usage;
-    unsigned char reserved[4];
-};
-struct access_desc {
-    struct location location;
-    int flags;
-};
-enum { PROP_PINNED = 1, HANDLE_FD = 1, LOCATION_DEVICE = 1, ACCESS_READ_WRITE = 3, GRANULARITY_RECOMMENDED = 1 };
-enum { OUT_OF_MEMORY = 2 };
-enum { CUDA_VMM_SUPPORTED = 102, CUDA_FD_SUPPORTED = 103 };
-
-static struct alloc_prop prop_of(const struct ccl_gpu_device *d)
+static struct ccl_cuda_alloc_prop prop_of(const struct ccl_gpu_device *d)
 {
-    return (struct alloc_prop){PROP_PINNED, HANDLE_FD, {LOCATION_DEVICE, d->handle}, NULL, 0, 0, 0, {0}};
+    return (struct ccl_cuda_alloc_prop){CCL_GPU_MEM_PINNED, CCL_GPU_MEM_FD, {CCL_GPU_MEM_ON_DEVICE, d->handle}, NULL, 0, 0, 0, {0}};
 }
 
 static cclResult_t map(const struct ccl_gpu_device *d, struct ccl_gpu_block *b)
 {
     void *base = NULL;
     int error = ccl_gpu.vmm_reserve(&base, b->bytes, 0, NULL, 0);
-    CCL_CHECK(error != OUT_OF_MEMORY, cclSystemError, CCL_RT, "out of addresses for %zu bytes on device %d", b->bytes, b->device);
+    CCL_CHECK(error != CCL_GPU_E_OUT_OF_MEMORY, cclSystemError, CCL_RT, "out of addresses for %zu bytes on device %d", b->bytes, b->device);
     if (error != 0) {
         return ccl_gpu_failed(error, "vmm_reserve");
     }
@@ -62,17 +40,17 @@ static cclResult_t map(const struct ccl_gpu_device *d, struct ccl_gpu_block *b)
 
 cclResult_t ccl_gpu_vmm_allow(const struct ccl_gpu_device *d, const struct ccl_gpu_block *b)
 {
-    struct access_desc desc = {{LOCATION_DEVICE, d->handle}, ACCESS_READ_WRITE};
+    struct ccl_cuda_access desc = {{CCL_GPU_MEM_ON_DEVICE, d->handle}, CCL_GPU_MEM_READ_WRITE};
     CCL_GPU_TRY(vmm_access, b->base, b->bytes, &desc, 1);
     return cclSuccess;
 }
 
 cclResult_t ccl_gpu_vmm_alloc(const struct ccl_gpu_device *d, struct ccl_gpu_block *b)
 {
-    struct alloc_prop prop = prop_of(d);
+    struct ccl_cuda_alloc_prop prop = prop_of(d);
     b->bytes = ccl_round_up(b->bytes, d->vmm_granule);
     int error = ccl_gpu.vmm_create(&b->handle, b->bytes, &prop, 0);
-    CCL_CHECK(error != OUT_OF_MEMORY, cclSystemError, CCL_RT, "out of memory: %zu bytes on device %d", b->bytes, b->device);
+    CCL_CHECK(error != CCL_GPU_E_OUT_OF_MEMORY, cclSystemError, CCL_RT, "out of memory: %zu bytes on device %d", b->bytes, b->device);
     if (error != 0) {
         return ccl_gpu_failed(error, "vmm_create");
     }
@@ -86,14 +64,14 @@ cclResult_t ccl_gpu_vmm_alloc(const struct ccl_gpu_device *d, struct ccl_gpu_blo
 cclResult_t ccl_gpu_vmm_export(const struct ccl_gpu_block *b, int *fd)
 {
     int out = -1;
-    CCL_GPU_TRY(vmm_export, &out, b->handle, HANDLE_FD, 0);
+    CCL_GPU_TRY(vmm_export, &out, b->handle, CCL_GPU_MEM_FD, 0);
     *fd = out;
     return cclSuccess;
 }
 
 cclResult_t ccl_gpu_vmm_import(const struct ccl_gpu_device *d, int fd, struct ccl_gpu_block *b)
 {
-    CCL_GPU_TRY(vmm_import, &b->handle, (void *)(intptr_t)fd, HANDLE_FD);
+    CCL_GPU_TRY(vmm_import, &b->handle, (void *)(intptr_t)fd, CCL_GPU_MEM_FD);
     cclResult_t rc = map(d, b);
     if (rc != cclSuccess) {
         ccl_gpu.vmm_release(b->handle);
@@ -112,18 +90,18 @@ cclResult_t ccl_gpu_vmm_free(const struct ccl_gpu_block *b)
 static bool probe(struct ccl_gpu_device *d)
 {
     int vmm = 0, fds = 0, fd = -1;
-    struct alloc_prop prop = prop_of(d);
+    struct ccl_cuda_alloc_prop prop = prop_of(d);
     void *handle = NULL;
     if (ccl_gpu.vmm_granularity == NULL || ccl_gpu.vmm_create == NULL || ccl_gpu.vmm_release == NULL ||
         ccl_gpu.vmm_export == NULL || ccl_gpu.vmm_import == NULL || ccl_gpu.vmm_reserve == NULL ||
         ccl_gpu.vmm_unreserve == NULL || ccl_gpu.vmm_map == NULL || ccl_gpu.vmm_unmap == NULL || ccl_gpu.vmm_access == NULL ||
-        ccl_gpu.device_attribute(&vmm, CUDA_VMM_SUPPORTED, d->handle) != 0 || vmm == 0 ||
-        ccl_gpu.device_attribute(&fds, CUDA_FD_SUPPORTED, d->handle) != 0 || fds == 0 ||
-        ccl_gpu.vmm_granularity(&d->vmm_granule, &prop, GRANULARITY_RECOMMENDED) != 0 || d->vmm_granule == 0 ||
+        ccl_gpu.device_attribute(&vmm, CCL_CUDA_ATTR_VMM, d->handle) != 0 || vmm == 0 ||
+        ccl_gpu.device_attribute(&fds, CCL_CUDA_ATTR_FD, d->handle) != 0 || fds == 0 ||
+        ccl_gpu.vmm_granularity(&d->vmm_granule, &prop, CCL_GPU_MEM_GRANULE_BEST) != 0 || d->vmm_granule == 0 ||
         ccl_gpu.vmm_create(&handle, d->vmm_granule, &prop, 0) != 0) {
         return false;
     }
-    bool can = ccl_gpu.vmm_export(&fd, handle, HANDLE_FD, 0) == 0;
+    bool can = ccl_gpu.vmm_export(&fd, handle, CCL_GPU_MEM_FD, 0) == 0;
     if (can) {
         close(fd);
     }
@@ -193,7 +171,7 @@ cclResult_t ccl_gpu_host_register(void *ptr, size_t bytes, void **dev)
     CCL_TRY(ccl_gpu_enter_setup(&guard, NULL));
     void *out = NULL;
     const char *call = "host_register";
-    int error = ccl_gpu.host_register(ptr, ccl_round_up(bytes, (size_t)sysconf(_SC_PAGESIZE)), HOST_REGISTER_FLAGS);
+    int error = ccl_gpu.host_register(ptr, ccl_round_up(bytes, (size_t)sysconf(_SC_PAGESIZE)), CCL_GPU_HOST_PORTABLE | CCL_GPU_HOST_MAPPED);
     if (error == 0) {
         call = "host_device_pointer";
         error = ccl_gpu.host_device_pointer(&out, ptr, 0);

@@ -7,11 +7,6 @@
 #include "runtime/gpu_memory.h"
 #include "runtime/runtime_select.h"
 
-#define STREAM_NON_BLOCKING 1u
-#define NOT_READY 600
-#define INVALID_HANDLE 400
-#define HIP_COPY_DEFAULT 4
-
 const char *ccl_gpu_unusable(bool thorough)
 {
     static char text[512]; /* the same for every caller */
@@ -79,25 +74,11 @@ static cclResult_t gpu_copy(void *dst, const void *src, size_t bytes, struct ccl
         return cclSuccess;
     }
     if (ccl_gpu.vendor == CCL_GPU_AMD) {
-        RETURN_CALL(setup, copy_kind, dst, src, bytes, HIP_COPY_DEFAULT, stream);
+        RETURN_CALL(setup, copy_kind, dst, src, bytes, CCL_HIP_COPY_DEFAULT, stream);
     }
     RETURN_CALL(setup, copy, dst, src, bytes, stream);
 }
 
-/* CUDA_MEMCPY2D */
-struct copy_2d_side {
-    size_t x_bytes, y;
-    int type;
-    void *host;
-    uint64_t device;
-    void *array;
-    size_t pitch;
-};
-struct copy_2d {
-    struct copy_2d_side src, dst;
-    size_t row_bytes, rows;
-};
-#define CUDA_MEMORY_UNIFIED 4
 #define MAX_PITCH ((size_t)INT32_MAX) /* of every device of both vendors */
 
 static cclResult_t gpu_copy_2d(void *dst, size_t ld_dst, const void *src, size_t ld_src, size_t row_bytes, size_t rows,
@@ -113,10 +94,10 @@ static cclResult_t gpu_copy_2d(void *dst, size_t ld_dst, const void *src, size_t
         return cclSuccess;
     }
     if (ccl_gpu.vendor == CCL_GPU_AMD) {
-        RETURN_CALL(setup, copy_2d_kind, dst, ld_dst, src, ld_src, row_bytes, rows, HIP_COPY_DEFAULT, stream);
+        RETURN_CALL(setup, copy_2d_kind, dst, ld_dst, src, ld_src, row_bytes, rows, CCL_HIP_COPY_DEFAULT, stream);
     }
-    struct copy_2d desc = {.src = {.type = CUDA_MEMORY_UNIFIED, .device = (uintptr_t)src, .pitch = ld_src},
-                           .dst = {.type = CUDA_MEMORY_UNIFIED, .device = (uintptr_t)dst, .pitch = ld_dst},
+    struct ccl_cuda_copy_2d desc = {.src = {.type = CCL_CUDA_MEMORY_UNIFIED, .device = (uintptr_t)src, .pitch = ld_src},
+                           .dst = {.type = CCL_CUDA_MEMORY_UNIFIED, .device = (uintptr_t)dst, .pitch = ld_dst},
                            .row_bytes = row_bytes, .rows = rows};
     RETURN_CALL(setup, copy_2d, &desc, stream);
 }
@@ -137,7 +118,7 @@ static cclResult_t gpu_stream_create(struct cclStream **stream)
     void *out = NULL;
     int device;
     CCL_TRY(ccl_gpu_enter_setup(&guard, &device));
-    int error = ccl_gpu.stream_create(&out, STREAM_NON_BLOCKING);
+    int error = ccl_gpu.stream_create(&out, CCL_GPU_STREAM_NON_BLOCKING);
     ccl_gpu_leave(&guard);
     if (error != 0) {
         return ccl_gpu_failed(error, "stream_create");
@@ -148,7 +129,11 @@ static cclResult_t gpu_stream_create(struct cclStream **stream)
 
 static cclResult_t gpu_stream_sync(struct cclStream *stream)
 {
-    RETURN_CALL(setup, stream_sync, stream);
+    struct ccl_gpu_guard guard;
+    CCL_TRY(ccl_gpu_enter_setup(&guard, NULL));
+    int error = ccl_gpu_outlast(ccl_gpu.stream_sync, ccl_gpu.stream_query, stream);
+    ccl_gpu_leave(&guard);
+    return CCL_LIKELY(error == 0) ? cclSuccess : ccl_gpu_failed(error, "stream_sync");
 }
 
 static cclResult_t gpu_stream_destroy(struct cclStream *stream)
@@ -167,7 +152,7 @@ static cclResult_t gpu_stream_query(struct cclStream *stream)
 {
     int error;
     CALL(setup, error, stream_query, stream);
-    if (error == NOT_READY) {
+    if (error == CCL_GPU_E_NOT_READY) {
         return cclInProgress;
     }
     return error == 0 ? cclSuccess : ccl_gpu_failed(error, "stream_query");
@@ -211,7 +196,11 @@ static cclResult_t gpu_event_wait(struct cclStream *stream, struct cclEvent *eve
 static cclResult_t gpu_event_sync(struct cclEvent *event)
 {
     CCL_CHECK(event != NULL, cclInvalidArgument, CCL_RT, "event to synchronise with is NULL");
-    RETURN_CALL(setup, event_sync, event);
+    struct ccl_gpu_guard guard;
+    CCL_TRY(ccl_gpu_enter_setup(&guard, NULL));
+    int error = ccl_gpu_outlast(ccl_gpu.event_sync, ccl_gpu.event_query, event);
+    ccl_gpu_leave(&guard);
+    return CCL_LIKELY(error == 0) ? cclSuccess : ccl_gpu_failed(error, "event_sync");
 }
 
 static cclResult_t gpu_event_elapsed(float *ms, struct cclEvent *start, struct cclEvent *end)
@@ -221,8 +210,8 @@ static cclResult_t gpu_event_elapsed(float *ms, struct cclEvent *start, struct c
     CCL_CHECK(ms != NULL && start != NULL && end != NULL, cclInvalidArgument, CCL_RT,
               "ms, start or end of event_elapsed is NULL");
     CALL(setup, error, event_elapsed, &out, start, end);
-    CCL_CHECK(error != INVALID_HANDLE, cclInvalidUsage, CCL_RT, "an event of event_elapsed was never recorded");
-    CCL_CHECK(error != NOT_READY, cclInvalidUsage, CCL_RT, "an event of event_elapsed has not happened yet");
+    CCL_CHECK(error != CCL_GPU_E_INVALID_HANDLE, cclInvalidUsage, CCL_RT, "an event of event_elapsed was never recorded");
+    CCL_CHECK(error != CCL_GPU_E_NOT_READY, cclInvalidUsage, CCL_RT, "an event of event_elapsed has not happened yet");
     if (error != 0) {
         return ccl_gpu_failed(error, "event_elapsed");
     }

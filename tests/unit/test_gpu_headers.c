@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that the HIP column of gpu_api.def, and the HIP numbers of gpu_constants.h, agree with AMD's header: every symbol exists under this name, takes
+ * Proves that the HIP column of gpu_api.def, and the HIP and HSA numbers and HIP structs of gpu_constants.h, agree with AMD's header: every symbol exists under this name, takes
  * as many parameters of the same sizes and register classes, and the constants are equal. Compiled against any version (5.2 to 7 known). */
 /* CTEST: labels quick */
 #include "gpu_headers.h"
@@ -8,6 +8,11 @@
 #if __has_include(<hip/hip_runtime_api.h>)
 #define __HIP_PLATFORM_AMD__ 1
 #include <hip/hip_runtime_api.h>
+#if __has_include(<hsa/hsa_ext_amd.h>)
+#define HAS_HSA
+#include <hsa/hsa.h>
+#include <hsa/hsa_ext_amd.h>
+#endif
 
 static const struct gpu_row our_rows[] = {
 #define CCL_GPU(field, hip, cuda, params) {#field, hip, OUR_PARAMS params},
@@ -123,6 +128,17 @@ _Static_assert(sizeof(hipError_t) == sizeof(int), "our rows return int");
 _Static_assert(sizeof(hipIpcMemHandle_t) == sizeof(struct ccl_gpu_ipc), "IPC handles");
 _Static_assert(_Alignof(hipIpcMemHandle_t) == _Alignof(struct ccl_gpu_ipc), "IPC handles");
 _Static_assert(sizeof(hipUUID) == 16, "uuid16");
+#define SAME_AT(ours, member, theirs, their_member) \
+    _Static_assert(offsetof(struct ours, member) == offsetof(theirs, their_member), #theirs "." #their_member);
+_Static_assert(sizeof(struct ccl_hip_external) >= sizeof(hipExternalMemoryHandleDesc), "hipExternalMemoryHandleDesc");
+SAME_AT(ccl_hip_external, type, hipExternalMemoryHandleDesc, type)
+SAME_AT(ccl_hip_external, fd, hipExternalMemoryHandleDesc, handle.fd)
+SAME_AT(ccl_hip_external, bytes, hipExternalMemoryHandleDesc, size)
+SAME_AT(ccl_hip_external, flags, hipExternalMemoryHandleDesc, flags)
+_Static_assert(sizeof(struct ccl_hip_external_range) >= sizeof(hipExternalMemoryBufferDesc), "hipExternalMemoryBufferDesc");
+SAME_AT(ccl_hip_external_range, offset, hipExternalMemoryBufferDesc, offset)
+SAME_AT(ccl_hip_external_range, bytes, hipExternalMemoryBufferDesc, size)
+SAME_AT(ccl_hip_external_range, flags, hipExternalMemoryBufferDesc, flags)
 _Static_assert(sizeof(hipStreamCaptureMode) == sizeof(int) && sizeof(hipStreamCaptureStatus) == sizeof(int), "int *");
 _Static_assert(__builtin_types_compatible_p(__typeof__(hipGetErrorString), const char *(hipError_t)), "hip_error_text");
 _Static_assert(__builtin_types_compatible_p(__typeof__(hipGetErrorName), const char *(hipError_t)), "hip_error_symbol");
@@ -136,6 +152,15 @@ int main(void)
     CCL_GPU_ERRORS(BOTH)
     CCL_GPU_FLAGS(BOTH)
     CCL_HIP_CONSTANTS(ONE)
+#if HAS_LATER
+    CCL_GPU_FLAGS_LATER(BOTH)
+#endif
+#if HIP_VERSION >= 60000000
+    CCL_HIP_CONSTANTS_LATER(ONE)
+#endif
+#ifdef HAS_HSA
+    CCL_HSA_CONSTANTS(ONE)
+#endif
     return test_result();
 }
 

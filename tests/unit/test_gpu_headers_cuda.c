@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that the CUDA column of gpu_api.def, and the CUDA numbers of gpu_constants.h, agree with NVIDIA's header: every symbol is what the header maps the
+ * Proves that the CUDA column of gpu_api.def, and the CUDA numbers and structs of gpu_constants.h, agree with NVIDIA's header: every symbol is what the header maps the
  * call to, or, where the header has gone on to a newer version, has the signature of the version that the row names. */
 /* CTEST: labels quick */
 #include "gpu_headers.h"
@@ -117,6 +117,39 @@ _Static_assert(sizeof(CUresult) == sizeof(int), "our rows return int");
 _Static_assert(sizeof(CUipcMemHandle) == sizeof(struct ccl_gpu_ipc), "IPC handles");
 _Static_assert(_Alignof(CUipcMemHandle) == _Alignof(struct ccl_gpu_ipc), "IPC handles");
 _Static_assert(sizeof(CUuuid) == 16, "uuid16");
+#define SAME_AT(ours, member, theirs, their_member) \
+    _Static_assert(offsetof(struct ours, member) == offsetof(theirs, their_member), #theirs "." #their_member);
+_Static_assert(sizeof(struct ccl_cuda_location) == sizeof(CUmemLocation), "CUmemLocation");
+SAME_AT(ccl_cuda_location, type, CUmemLocation, type)
+SAME_AT(ccl_cuda_location, id, CUmemLocation, id)
+_Static_assert(sizeof(struct ccl_cuda_alloc_prop) == sizeof(CUmemAllocationProp), "CUmemAllocationProp");
+SAME_AT(ccl_cuda_alloc_prop, type, CUmemAllocationProp, type)
+SAME_AT(ccl_cuda_alloc_prop, handle_types, CUmemAllocationProp, requestedHandleTypes)
+SAME_AT(ccl_cuda_alloc_prop, location, CUmemAllocationProp, location)
+SAME_AT(ccl_cuda_alloc_prop, unused, CUmemAllocationProp, win32HandleMetaData)
+SAME_AT(ccl_cuda_alloc_prop, compression, CUmemAllocationProp, allocFlags.compressionType)
+SAME_AT(ccl_cuda_alloc_prop, rdma, CUmemAllocationProp, allocFlags.gpuDirectRDMACapable)
+SAME_AT(ccl_cuda_alloc_prop, usage, CUmemAllocationProp, allocFlags.usage)
+_Static_assert(sizeof(struct ccl_cuda_access) == sizeof(CUmemAccessDesc), "CUmemAccessDesc");
+SAME_AT(ccl_cuda_access, location, CUmemAccessDesc, location)
+SAME_AT(ccl_cuda_access, flags, CUmemAccessDesc, flags)
+_Static_assert(sizeof(struct ccl_cuda_copy_2d) == sizeof(CUDA_MEMCPY2D), "CUDA_MEMCPY2D");
+SAME_AT(ccl_cuda_copy_2d, src.x_bytes, CUDA_MEMCPY2D, srcXInBytes)
+SAME_AT(ccl_cuda_copy_2d, src.y, CUDA_MEMCPY2D, srcY)
+SAME_AT(ccl_cuda_copy_2d, src.type, CUDA_MEMCPY2D, srcMemoryType)
+SAME_AT(ccl_cuda_copy_2d, src.host, CUDA_MEMCPY2D, srcHost)
+SAME_AT(ccl_cuda_copy_2d, src.device, CUDA_MEMCPY2D, srcDevice)
+SAME_AT(ccl_cuda_copy_2d, src.array, CUDA_MEMCPY2D, srcArray)
+SAME_AT(ccl_cuda_copy_2d, src.pitch, CUDA_MEMCPY2D, srcPitch)
+SAME_AT(ccl_cuda_copy_2d, dst.x_bytes, CUDA_MEMCPY2D, dstXInBytes)
+SAME_AT(ccl_cuda_copy_2d, dst.y, CUDA_MEMCPY2D, dstY)
+SAME_AT(ccl_cuda_copy_2d, dst.type, CUDA_MEMCPY2D, dstMemoryType)
+SAME_AT(ccl_cuda_copy_2d, dst.host, CUDA_MEMCPY2D, dstHost)
+SAME_AT(ccl_cuda_copy_2d, dst.device, CUDA_MEMCPY2D, dstDevice)
+SAME_AT(ccl_cuda_copy_2d, dst.array, CUDA_MEMCPY2D, dstArray)
+SAME_AT(ccl_cuda_copy_2d, dst.pitch, CUDA_MEMCPY2D, dstPitch)
+SAME_AT(ccl_cuda_copy_2d, row_bytes, CUDA_MEMCPY2D, WidthInBytes)
+SAME_AT(ccl_cuda_copy_2d, rows, CUDA_MEMCPY2D, Height)
 _Static_assert(sizeof(CUstreamCaptureMode) == sizeof(int) && sizeof(CUstreamCaptureStatus) == sizeof(int), "int *");
 
 int main(void)
@@ -128,6 +161,7 @@ int main(void)
 #define ONE(name, value, cuda) compare_constant(#name, name, #cuda, cuda);
     CCL_GPU_ERRORS(BOTH)
     CCL_GPU_FLAGS(BOTH)
+    CCL_GPU_FLAGS_LATER(BOTH)
     CCL_CUDA_CONSTANTS(ONE)
     return test_result();
 }
