@@ -63,7 +63,12 @@ static cclResult_t try_free(const struct ccl_gpu_block *b, bool *busy)
     for (struct ccl_gpu_tenant *t = tenants; t != NULL; t = t->next) {
         if (t->device == b->device) {
             count++;
-            *busy = *busy || atomic_load(&t->enqueuing) || ccl_gpu.event_query(t->event) == CCL_GPU_E_NOT_READY;
+            *busy = *busy || atomic_load(&t->enqueuing); /* first: when it is no longer set, event is behind the operation */
+            int error = ccl_gpu.event_query(t->event);
+            if (error != 0 && error != CCL_GPU_E_NOT_READY) {
+                ccl_gpu_failed(error, "event_query");
+            }
+            *busy = *busy || error != 0;
         }
     }
     pthread_mutex_unlock(&lock);
