@@ -43,6 +43,7 @@ struct capture {
 
 struct ccl_chain {
     struct anchor *anchor;
+    struct ccl_gpu_tenant tenant;
     struct capture *captures; /* the newest first */
     bool used;                /* the event has been recorded by an eager operation */
     bool captured;            /* once: a graph has been captured */
@@ -149,6 +150,8 @@ cclResult_t ccl_gpu_chain_create(struct ccl_chain **out)
     CCL_TRY_GOTO(rc, err_free);
     atomic_init(&anchor->refs, 1);
     chain->anchor = anchor;
+    chain->tenant = (struct ccl_gpu_tenant){.event = anchor->event, .device = anchor->device};
+    ccl_gpu_tenant_add(&chain->tenant);
     *out = chain;
     return cclSuccess;
 err_free:
@@ -167,9 +170,11 @@ void ccl_gpu_chain_destroy(struct ccl_chain *chain)
         chain->captures = capture->next;
         drop_capture(capture);
     }
+    ccl_gpu_tenant_remove(&chain->tenant);
     drop_anchor(chain->anchor);
     free(chain);
     ccl_gpu_chain_reap();
+    ccl_gpu_free_deferred();
 }
 
 /* Destroying a stream changes nothing: its id is never given again. */
@@ -278,6 +283,7 @@ static cclResult_t before_eager(struct ccl_chain *chain, void *stream)
         CCL_GPU_TRY(stream_wait, stream, chain->anchor->event, 0);
     }
     chain->now = NULL;
+    ccl_gpu_tenant_enter(&chain->tenant);
     return cclSuccess;
 }
 
@@ -327,6 +333,9 @@ cclResult_t ccl_gpu_chain_after(struct ccl_chain *chain, struct cclStream *strea
     } else {
         int error = ccl_gpu.event_record(chain->anchor->event, stream);
         rc = error != 0 ? ccl_gpu_failed(error, "event_record") : cclSuccess;
+        if (CCL_LIKELY(error == 0)) {
+            ccl_gpu_tenant_leave(&chain->tenant);
+        }
         chain->used = true;
         chain->last = chain->stream;
     }

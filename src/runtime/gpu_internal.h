@@ -5,6 +5,8 @@
 #ifndef CCL_GPU_INTERNAL_H
 #define CCL_GPU_INTERNAL_H
 
+#include <stdatomic.h>
+
 #include "runtime/gpu_api.h"
 #include "runtime/gpu_constants.h"
 #include "runtime/runtime.h"
@@ -75,6 +77,39 @@ cclResult_t ccl_gpu_max_resident(enum ccl_kernel kernel, uint32_t threads, uint3
 /* Call wait and return its result, but not before query says that the work is over: what the caller then frees must not be in use. Only where query
  * fails as well does it return earlier; a device that cannot answer runs nothing any more. With the device current, as setup. */
 int ccl_gpu_outlast(int (*wait)(void *object), int (*query)(void *object), void *object);
+
+/* hipFree and cuMemFree wait until all that the process has enqueued on the device has ended: also a kernel of another rank of this process, which may
+ * wait for the very thread that frees. So, where several communicators of the process use the device, they are called only when none of them has an
+ * operation pending, and none enqueues one meanwhile; until then such memory is in a list. A tenant is one communicator. */
+struct ccl_gpu_tenant {
+    struct ccl_gpu_tenant *next;
+    void *event; /* behind its latest operation */
+    int device;
+    atomic_bool enqueuing; /* an operation that event is not yet behind */
+    bool lost;             /* one that event never came to be behind: pending for ever */
+};
+extern atomic_int ccl_gpu_freeing[CCL_GPU_MAX_DEVICES]; /* threads that are about to free, or do */
+void ccl_gpu_tenant_add(struct ccl_gpu_tenant *tenant);
+void ccl_gpu_tenant_remove(struct ccl_gpu_tenant *tenant);
+void ccl_gpu_tenant_await(const struct ccl_gpu_tenant *tenant);
+
+/* Before an operation is enqueued; ended by leave when event has been recorded behind it. */
+static inline void ccl_gpu_tenant_enter(struct ccl_gpu_tenant *t)
+{
+    t->lost = t->lost || atomic_load_explicit(&t->enqueuing, memory_order_relaxed);
+    atomic_store(&t->enqueuing, true);
+    if (CCL_UNLIKELY(atomic_load(&ccl_gpu_freeing[t->device]) > 0)) {
+        ccl_gpu_tenant_await(t);
+    }
+}
+
+static inline void ccl_gpu_tenant_leave(struct ccl_gpu_tenant *t)
+{
+    atomic_store_explicit(&t->enqueuing, t->lost, memory_order_release);
+}
+
+/* Free what was deferred and need not be any longer. */
+void ccl_gpu_free_deferred(void);
 
 /* ---- gpu_chain.c: the order of a communicator's operations, over streams and captures ---- */
 

@@ -160,6 +160,11 @@ cclResult_t ccl_gpu_block_destroy(struct ccl_gpu_block *b)
 {
     struct ccl_gpu_guard guard;
     cclResult_t rc = ccl_gpu_enter_setup_on(b->device, &guard);
+    if (rc == cclSuccess && b->kind == CCL_GPU_PLAIN) {
+        rc = ccl_gpu_free_plain(b);
+        ccl_gpu_leave(&guard);
+        return rc;
+    }
     if (rc == cclSuccess) {
         rc = release(b);
         ccl_gpu_leave(&guard);
@@ -171,6 +176,7 @@ cclResult_t ccl_gpu_block_destroy(struct ccl_gpu_block *b)
 cclResult_t ccl_gpu_mem_free(void *ptr)
 {
     struct ccl_gpu_block *gone;
+    ccl_gpu_free_deferred();
     if (ptr == NULL) {
         return cclSuccess;
     }
@@ -239,6 +245,7 @@ cclResult_t ccl_gpu_mem_alloc(enum ccl_mem_type type, size_t bytes, void **ptr)
     struct ccl_gpu_block *b = calloc(1, sizeof(*b));
     CCL_CHECK(b != NULL, cclSystemError, CCL_RT, "out of memory for the record of an allocation of %zu bytes", bytes);
     cclResult_t rc;
+    ccl_gpu_free_deferred();
     CCL_TRY_GOTO(ccl_gpu_enter_setup(&guard, &device), err_free);
     b->bytes = bytes;
     b->device = device;

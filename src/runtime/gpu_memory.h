@@ -55,6 +55,9 @@ void ccl_gpu_block_add(struct ccl_gpu_block *b);
 /* Unmap or free what is in no list, and the record. */
 cclResult_t ccl_gpu_block_destroy(struct ccl_gpu_block *b);
 
+/* gpu_wait.c: mem_free of b, now or later, and free the record. With its device current, as setup. */
+cclResult_t ccl_gpu_free_plain(struct ccl_gpu_block *b);
+
 /* ---- gpu_vmm.c, with the block's device current: fill base and handle of a block whose kind, bytes and device are set ---- */
 
 cclResult_t ccl_gpu_vmm_alloc(const struct ccl_gpu_device *d, struct ccl_gpu_block *b);
