@@ -9,7 +9,6 @@ foreach(source ${sources})
   get_filename_component(name ${source} NAME_WE)
   add_executable(example_${name} ${source})
   target_link_libraries(example_${name} PRIVATE ccl MPI::MPI_C ccl_flags)
-  ccl_add_tests_of_source(mpi example_${name} example_${name} ${source})
   if(nvcc AND NOT CCL_SANITIZE)
     set(program ${CMAKE_CURRENT_BINARY_DIR}/example_${name}_gpu)
     set(flags -x cu -O2 -std=c++17 -Werror all-warnings -cudart static -gencode arch=compute_90,code=sm_90
@@ -24,6 +23,7 @@ foreach(source ${sources})
     add_custom_command(OUTPUT ${program} COMMAND ${nvcc} ${flags} -MD -MF ${program}.d -MT ${program} -o ${program} ${source} ${libraries}
                        -Xlinker -rpath,$<TARGET_FILE_DIR:ccl> DEPENDS ${source} ccl DEPFILE ${program}.d
                        COMMENT "Building example_${name}_gpu" VERBATIM)
-    add_custom_target(program_${name}_gpu ALL DEPENDS ${program})
+    add_custom_target(program_example_${name}_gpu ALL DEPENDS ${program})
   endif()
+  ccl_add_tests_of_source(mpi example_${name} example_${name} ${source})
 endforeach()
