@@ -123,6 +123,17 @@ const char *ccl_gpu_api_try(bool thorough)
     return found ? NULL : load_why;
 }
 
+cclResult_t ccl_gpu_before_hip6(bool *before)
+{
+    int version = 0;
+    *before = false;
+    if (ccl_gpu.vendor == CCL_GPU_AMD) {
+        CCL_GPU_TRY(driver_version, &version);
+        *before = version < CCL_HIP_VERSION_6;
+    }
+    return cclSuccess;
+}
+
 cclResult_t ccl_gpu_api_load(void)
 {
     const char *why = ccl_gpu_api_try(true);

@@ -35,6 +35,8 @@ extern struct ccl_gpu_api ccl_gpu;
 cclResult_t ccl_gpu_api_load(void);
 /* The same without an error: NULL, or why there is none. Not thorough: HIP, whose loading takes 0.1 s, is left alone where the kernel has no AMD GPU. */
 const char *ccl_gpu_api_try(bool thorough);
+/* The runtime is HIP before 6: some flags of its own differ (gpu_constants.h). */
+cclResult_t ccl_gpu_before_hip6(bool *before);
 /* Log and return cclUnhandledDeviceError (out of memory: cclSystemError) with the call's name, the code, its symbol and text. */
 cclResult_t ccl_gpu_failed(int error, const char *call);
 

@@ -72,7 +72,8 @@
     X(CCL_HIP_COPY_DEFAULT, 4, hipMemcpyDefault)                              \
     X(CCL_HIP_EXTERNAL_FD, 1, hipExternalMemoryHandleTypeOpaqueFd)
 
-/* HIP from 6 on; before, hipIpcMemLazyEnablePeerAccess was 0 and hipDeviceMallocUncached not there. */
+/* HIP from 6 on; before, hipIpcMemLazyEnablePeerAccess was 0, the only value allowed, and hipDeviceMallocUncached not there in all versions. */
+#define CCL_HIP_VERSION_6 60000000
 #define CCL_HIP_CONSTANTS_LATER(X)                              \
     X(CCL_HIP_MALLOC_UNCACHED, 3, hipDeviceMallocUncached)      \
     X(CCL_HIP_IPC_LAZY_PEER, 1, hipIpcMemLazyEnablePeerAccess)

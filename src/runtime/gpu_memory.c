@@ -197,11 +197,16 @@ static cclResult_t alloc_plain(enum ccl_mem_type type, struct ccl_gpu_block *b)
 {
     void *base = NULL;
     int error;
-    unsigned flags = heap_mem == HEAP_UNCACHED ? CCL_HIP_MALLOC_UNCACHED : CCL_HIP_MALLOC_FINE;
+    bool before_hip6;
+    CCL_TRY(ccl_gpu_before_hip6(&before_hip6));
+    CCL_CHECK(!before_hip6 || type == CCL_MEM_FLAG || heap_mem != HEAP_UNCACHED, cclInvalidUsage, CCL_RT,
+              "CCL_HEAP_MEM=uncached needs HIP 6 or later (fine is there in all)");
     if (is_cuda() || (type == CCL_MEM_DATA && heap_mem == HEAP_COARSE)) {
         error = ccl_gpu.mem_alloc(&base, b->bytes);
     } else {
-        error = ccl_gpu.mem_alloc_flags(&base, b->bytes, type == CCL_MEM_FLAG ? CCL_HIP_MALLOC_UNCACHED : flags);
+        /* Flag words may be fine-grained too: every access to them has system scope. */
+        bool uncached = !before_hip6 && (type == CCL_MEM_FLAG || heap_mem == HEAP_UNCACHED);
+        error = ccl_gpu.mem_alloc_flags(&base, b->bytes, uncached ? CCL_HIP_MALLOC_UNCACHED : CCL_HIP_MALLOC_FINE);
     }
     CCL_CHECK(error != CCL_GPU_E_OUT_OF_MEMORY, cclSystemError, CCL_RT, "out of memory: %zu bytes on device %d", b->bytes, b->device);
     b->base = base;

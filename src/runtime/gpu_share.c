@@ -172,7 +172,7 @@ static cclResult_t import_block(const struct share *s, const struct ccl_mem_hand
                                 struct ccl_gpu_block *b)
 {
     void *base = NULL;
-    bool cuda = ccl_gpu.vendor == CCL_GPU_NVIDIA;
+    bool cuda = ccl_gpu.vendor == CCL_GPU_NVIDIA, before_hip6;
     CCL_CHECK(b->kind == CCL_GPU_IPC || h->fd >= 0, cclSystemError, CCL_RT, "a memory handle came without its descriptor");
     switch (b->kind) {
     case CCL_GPU_VMM:
@@ -184,7 +184,8 @@ static cclResult_t import_block(const struct share *s, const struct ccl_mem_hand
                   "a peer shares memory by DMA-BUF, this process cannot map it (CCL_IPC)");
         return import_dmabuf(s, h->fd, b);
     case CCL_GPU_IPC:
-        CCL_GPU_TRY(ipc_import, &base, s->ipc, cuda ? CCL_CUDA_IPC_LAZY_PEER : CCL_HIP_IPC_LAZY_PEER);
+        CCL_TRY(ccl_gpu_before_hip6(&before_hip6));
+        CCL_GPU_TRY(ipc_import, &base, s->ipc, cuda ? CCL_CUDA_IPC_LAZY_PEER : before_hip6 ? 0 : CCL_HIP_IPC_LAZY_PEER);
         b->base = base;
         return cclSuccess;
     case CCL_GPU_PLAIN:

@@ -75,6 +75,7 @@ int fake_current(void); /* device of the thread, -1: none (CUDA without context)
         return CCL_GPU_E_INVALID_CONTEXT;          \
     }
 const char *fake_arch(void);
+bool fake_before_hip6(void);
 
 /* fake_stream.c. What is done in stream order; copied into each run, so that a graph can run it many times. */
 #define FAKE_ARGS_BYTES 4096

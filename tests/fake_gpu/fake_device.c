@@ -50,10 +50,20 @@ int fake_init(unsigned flags)
     return fake_num_devices() == 0 ? CCL_GPU_E_NO_DEVICE : flags != 0 ? CCL_GPU_E_INVALID_VALUE : 0;
 }
 
+static int version_number(void)
+{
+    return atoi(fake_setting("FAKE_GPU_VERSION", FAKE_NAME("60300000", "13000")));
+}
+
+bool fake_before_hip6(void)
+{
+    return strcmp(FAKE_NAME("hip", "cuda"), "hip") == 0 && version_number() < CCL_HIP_VERSION_6;
+}
+
 int fake_driver_version(int *version)
 {
     FAKE_ENTER(driver_version);
-    *version = atoi(fake_setting("FAKE_GPU_VERSION", FAKE_NAME("60300000", "13000")));
+    *version = version_number();
     return 0;
 }
 

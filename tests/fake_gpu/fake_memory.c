@@ -126,7 +126,7 @@ int fake_mem_alloc(void **ptr, size_t bytes)
 int fake_mem_alloc_flags(void **ptr, size_t bytes, unsigned flags)
 {
     FAKE_SETUP(mem_alloc_flags);
-    return flags > 4 ? CCL_GPU_E_INVALID_VALUE : allocate(ptr, bytes);
+    return flags > (fake_before_hip6() ? 1 : 4) ? CCL_GPU_E_INVALID_VALUE : allocate(ptr, bytes);
 }
 #endif
 
@@ -330,7 +330,7 @@ int fake_ipc_import(void **ptr, struct ccl_gpu_ipc handle, unsigned flags)
     struct ipc ipc;
     char path[64];
     memcpy(&ipc, &handle, sizeof(ipc));
-    if (ipc.magic != MAGIC || flags > 1) {
+    if (ipc.magic != MAGIC || flags != !fake_before_hip6()) {
         return CCL_GPU_E_INVALID_VALUE;
     }
     if (ipc.pid == getpid()) {
