@@ -113,7 +113,9 @@ static cclResult_t enqueue(cclComm_t comm, const uint64_t *bases, struct cclStre
     CCL_TRY(comm->rt->chain_before(comm->chain, stream));
     cclResult_t rc = bases != NULL ? ccl_coll_copy(comm, bases, stream) : ccl_coll_launch(comm, choose_kernel(comm), stream);
     rc = rc == cclSuccess ? comm->rt->chain_after(comm->chain, stream) : rc;
-    comm->unchained = comm->unchained || rc != cclSuccess;
+    if (CCL_UNLIKELY(rc != cclSuccess)) {
+        __atomic_store_n(&comm->unchained, true, __ATOMIC_RELEASE); /* cclCommAbort may ask from another thread */
+    }
     return rc;
 }
 

@@ -100,7 +100,7 @@ cclResult_t ccl_comm_wait_idle(cclComm_t comm)
 {
     /* Not the last stream: it may be in a capture, be gone, or not be the one a graph was launched on. */
     cclResult_t rc = comm->rt->chain_sync(comm->chain);
-    if (CCL_UNLIKELY(comm->unchained)) {
+    if (CCL_UNLIKELY(__atomic_load_n(&comm->unchained, __ATOMIC_ACQUIRE))) {
         cclResult_t last = on_last_stream(comm, comm->rt->stream_sync);
         rc = rc != cclSuccess ? rc : last;
     }
@@ -110,7 +110,7 @@ cclResult_t ccl_comm_wait_idle(cclComm_t comm)
 bool ccl_comm_busy(cclComm_t comm)
 {
     return comm->rt->chain_query(comm->chain) == cclInProgress ||
-           (comm->unchained && on_last_stream(comm, comm->rt->stream_query) == cclInProgress);
+           (__atomic_load_n(&comm->unchained, __ATOMIC_ACQUIRE) && on_last_stream(comm, comm->rt->stream_query) == cclInProgress);
 }
 
 void ccl_comm_destroy(cclComm_t comm, bool unclean)

@@ -6,6 +6,7 @@
 #include "runtime/host_event.h"
 #include "util/log.h"
 
+/* cclCommAbort asks from a thread of its own: last is published by used. */
 struct ccl_chain {
     struct cclStream *last; /* alive, or forgotten */
     bool used;
@@ -44,20 +45,21 @@ cclResult_t ccl_host_chain_before(struct ccl_chain *chain, struct cclStream *str
 
 cclResult_t ccl_host_chain_after(struct ccl_chain *chain, struct cclStream *stream)
 {
-    chain->last = stream;
-    chain->used = true;
+    __atomic_store_n(&chain->last, stream, __ATOMIC_RELAXED);
+    __atomic_store_n(&chain->used, true, __ATOMIC_RELEASE);
     return cclSuccess;
 }
 
 bool ccl_host_chain_last(const struct ccl_chain *chain, struct cclStream **stream)
 {
-    *stream = chain->last;
-    return chain->used;
+    bool used = __atomic_load_n(&chain->used, __ATOMIC_ACQUIRE);
+    *stream = __atomic_load_n(&chain->last, __ATOMIC_RELAXED);
+    return used;
 }
 
 void ccl_host_chain_forget(struct ccl_chain *chain, struct cclStream *stream)
 {
     if (chain->last == stream) {
-        chain->used = false; /* its destruction drains it */
+        __atomic_store_n(&chain->used, false, __ATOMIC_RELAXED); /* its destruction drains it */
     }
 }
