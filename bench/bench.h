@@ -214,6 +214,8 @@ bool bench_measure_graph(struct bench_session *s, const struct bench_options *op
 
 double bench_median(double *values, int count);                     /* sorts; 0 when empty */
 double bench_percentile(double *values, int count, double percent); /* sorts; nearest rank */
+/* time_us, min_us, p99_us and skew_us of count > 0 samples: the slowest rank of each, and the slowest less the fastest. Sorts both. */
+void bench_summarise(double *slowest, double *skew, int count, struct bench_result *result);
 
 /* ---- report.c ---- */
 

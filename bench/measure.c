@@ -260,10 +260,8 @@ bool bench_measure(struct bench_session *s, const struct bench_options *options,
                 run_rounds(s, options, buffers, &mine, &theirs, result);
     if (good) {
         result->host_us = bench_max(s, bench_median(mine.enqueue, mine.enqueue_count));
+        bench_summarise(mine.slowest, mine.skew, mine.count, result);
         result->time_us = bench_median(mine.medians, mine.rounds);
-        result->p99_us = bench_percentile(mine.slowest, mine.count, 99); /* sorts */
-        result->min_us = mine.slowest[0];
-        result->skew_us = bench_median(mine.skew, mine.count);
         result->baseline_us = baseline == NULL ? 0 : bench_median(theirs.medians, theirs.rounds);
     }
     trial_destroy(&mine);

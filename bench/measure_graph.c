@@ -80,10 +80,7 @@ static bool run_samples(struct bench_session *s, const struct bench_options *opt
         skew[r] = slowest[r] - bench_min(s, us);
     }
     if (good) {
-        result->time_us = bench_median(slowest, rounds); /* sorts */
-        result->min_us = slowest[0];
-        result->p99_us = bench_percentile(slowest, rounds, 99);
-        result->skew_us = bench_median(skew, rounds);
+        bench_summarise(slowest, skew, rounds, result);
     }
     free(slowest);
     free(skew);

@@ -60,10 +60,7 @@ static bool measure_init(struct bench_session *s, const struct bench_options *op
         spent += longest;
     }
     if (good) {
-        result->time_us = bench_median(slowest, count);
-        result->min_us = slowest[0];
-        result->p99_us = bench_percentile(slowest, count, 99);
-        result->skew_us = bench_median(skew, count);
+        bench_summarise(slowest, skew, count, result);
     }
     free(slowest);
     free(skew);

@@ -30,3 +30,11 @@ double bench_percentile(double *values, int count, double percent)
     int at = (int)ceil(percent / 100 * count) - 1;
     return values[at < 0 ? 0 : at];
 }
+
+void bench_summarise(double *slowest, double *skew, int count, struct bench_result *result)
+{
+    result->time_us = bench_median(slowest, count); /* sorts */
+    result->min_us = slowest[0];
+    result->p99_us = bench_percentile(slowest, count, 99);
+    result->skew_us = bench_median(skew, count);
+}

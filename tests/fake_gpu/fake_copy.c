@@ -28,24 +28,10 @@ static int copy_2d(void *dst, size_t ld_dst, const void *src, size_t ld_src, siz
 }
 
 #ifdef FAKE_CUDA
-/* CUDA_MEMCPY2D */
-struct side {
-    size_t x_bytes, y;
-    int type;
-    void *host;
-    uint64_t device;
-    void *array;
-    size_t pitch;
-};
-struct desc {
-    struct side src, dst;
-    size_t row_bytes, rows;
-};
-
 int fake_copy_2d(const void *desc, void *stream)
 {
     FAKE_ENTER(copy_2d);
-    const struct desc *d = desc;
+    const struct ccl_cuda_copy_2d *d = desc;
     if (d->src.type != 4 || d->dst.type != 4 || d->src.pitch < d->row_bytes || d->dst.pitch < d->row_bytes) {
         return CCL_GPU_E_INVALID_VALUE;
     }
