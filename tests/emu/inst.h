@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A decoded instruction. decode.c fills it from the text that LLVM's disassembler gives; salu.c, valu.c, mfma.c, smem.c, vmem.c and ds.c hold what
+ * the instructions do and the tables of their names. */
+#ifndef EMU_INST_H
+#define EMU_INST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct emu_wave;
+struct emu_inst;
+
+/* Executes one instruction of one wave. pc already points behind it. false: emu_wave_fail() has said why. */
+typedef bool emu_exec_fn(struct emu_wave *wave, const struct emu_inst *inst);
+
+enum emu_unit { EMU_SALU, EMU_VALU, EMU_MFMA, EMU_SMEM, EMU_VMEM, EMU_DS, EMU_CONTROL };
+
+/* Scalar registers by their number in the machine code, so that the special ones are ordinary: s0..s105, vcc, ttmp, m0, exec. */
+#define EMU_VCC 106
+#define EMU_M0 124
+#define EMU_EXEC 126
+#define EMU_NUM_SGPRS 128
+
+enum emu_operand_kind {
+    EMU_NONE, /* "off", "null" */
+    EMU_SGPR, /* index; count consecutive dwords */
+    EMU_VGPR,
+    EMU_AGPR,
+    EMU_IMM,  /* value: an integer, or the bits of a float constant as the instruction's type wants it; 64-bit users sign- or zero-extend as the ISA says */
+    EMU_SPECIAL /* index: EMU_SRC_* */
+};
+enum { EMU_SRC_SCC, EMU_SRC_VCCZ, EMU_SRC_EXECZ, EMU_SRC_SHARED_BASE, EMU_SRC_PRIVATE_BASE };
+
+struct emu_operand {
+    uint8_t kind, count;
+    bool neg, abs;
+    uint16_t index;
+    uint32_t value;
+};
+
+#define EMU_MAX_OPERANDS 6
+
+/* What stands behind the operands of a memory instruction. */
+enum {
+    EMU_SC0 = 1, /* gfx90a: glc */
+    EMU_SC1 = 2, /* gfx90a: scc */
+    EMU_NT = 4,  /* gfx90a: slc */
+    EMU_LDS_FLAG = 8,
+    EMU_OFFEN = 16,
+    EMU_IDXEN = 32,
+    EMU_GDS = 64
+};
+
+struct emu_inst {
+    emu_exec_fn *exec;   /* NULL: unknown; executing it is an error that names it */
+    uint32_t pc, bytes;  /* offset in .text, length */
+    uint8_t unit, num_operands;
+    uint8_t sub;         /* free for exec: a comparison, a width, ... from its table row */
+    uint8_t width;       /* bytes a lane of a memory access, from its table row */
+    uint16_t mods;       /* EMU_SC0 ... */
+    bool clamp;
+    uint8_t omod;        /* output modifier of floats: 0 none, 1 *2, 2 *4, 3 /2 */
+    uint8_t op_sel, op_sel_hi, neg_lo, neg_hi; /* bit i: operand i (packed and half instructions) */
+    int32_t offset, offset1; /* offset:, offset0:/offset1: of memory instructions; simm16 of control instructions */
+    int16_t vmcnt, lgkmcnt, expcnt; /* s_waitcnt; -1: not waited for */
+    uint8_t cbsz, abid, blgp;       /* MFMA */
+    uint32_t target;     /* branches: offset in .text */
+    struct emu_operand ops[EMU_MAX_OPERANDS]; /* destination(s) first, in the order of the text */
+    const char *text;    /* the disassembler's, for reports */
+    void *priv;          /* of the unit that executes it, made at decode */
+};
+
+/* One mnemonic. decode.c searches the tables with the encoding suffix (_e32, _e64, _sdwa, _dpp) removed; SDWA and DPP forms are unknown instructions
+ * unless a row names them with their suffix. */
+struct emu_op {
+    const char *name;
+    emu_exec_fn *exec;
+    uint8_t unit, sub, width;
+};
+extern const struct emu_op emu_ops_salu[], emu_ops_valu[], emu_ops_mfma[], emu_ops_control[]; /* end with a NULL name */
+extern const struct emu_op emu_ops_smem[], emu_ops_vmem[], emu_ops_ds[];
+
+/* The instruction at offset pc of the program's text; decoded once, then kept. NULL: outside the text or not an instruction. */
+struct emu_program;
+const struct emu_inst *emu_decode(struct emu_program *program, uint32_t pc);
+
+#endif
