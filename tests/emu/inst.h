@@ -79,7 +79,7 @@ struct emu_op {
     uint8_t unit, sub, width;
 };
 extern const struct emu_op emu_ops_salu[], emu_ops_valu[], emu_ops_mfma[], emu_ops_control[]; /* end with a NULL name */
-extern const struct emu_op emu_ops_smem[], emu_ops_vmem[], emu_ops_ds[];
+extern const struct emu_op emu_ops_smem[], emu_ops_vmem[], emu_ops_ds[], emu_ops_sched[];
 
 /* The instruction at offset pc of the program's text; decoded once, then kept. NULL: outside the text or not an instruction. */
 struct emu_program;
