@@ -209,6 +209,13 @@ static const struct emu_inst *decode(struct emu_program *program, uint32_t pc)
         if (op != NULL) {
             bool memory = op->unit == EMU_SMEM || op->unit == EMU_VMEM || op->unit == EMU_DS;
 
+            if ((op->allow & EMU_WANTS_TEXT) != 0 && inst->num_operands < EMU_MAX_OPERANDS) {
+                struct emu_operand *o = &inst->ops[inst->num_operands++];
+
+                o->kind = EMU_IMM;
+                o->value = (uint32_t)(uintptr_t)program->text;
+                o->high = (uint32_t)((uint64_t)(uintptr_t)program->text >> 32);
+            }
             used &= op->allow & EMU_ALLOW_PACKED ? ~(unsigned)EMU_ALLOW_OPSEL : ~0u;
             inst->unit = op->unit;
             inst->sub = op->sub;

@@ -87,8 +87,13 @@ enum {
     EMU_ALLOW_OMOD = 4,
     EMU_ALLOW_OPSEL = 8,
     EMU_ALLOW_PACKED = 16, /* op_sel, op_sel_hi, neg_lo, neg_hi */
-    EMU_ALLOW_BITOP3 = 32
+    EMU_ALLOW_BITOP3 = 32,
+    EMU_WANTS_TEXT = 64    /* decode.c appends a constant operand: the address of the text */
 };
+
+/* Where flat addresses of LDS and scratch memory begin; no address of a process is that high. */
+#define EMU_SHARED_BASE 0x0001000000000000ull
+#define EMU_PRIVATE_BASE 0x0002000000000000ull
 extern const struct emu_op emu_ops_salu[], emu_ops_valu[], emu_ops_valu_float[], emu_ops_valu_packed[], emu_ops_valu_compare[];
 extern const struct emu_op emu_ops_mfma[], emu_ops_control[]; /* all end with a NULL name */
 extern const struct emu_op emu_ops_smem[], emu_ops_vmem[], emu_ops_ds[], emu_ops_sched[];
