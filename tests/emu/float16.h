@@ -4,6 +4,7 @@
 #ifndef EMU_FLOAT16_H
 #define EMU_FLOAT16_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -57,6 +58,23 @@ static inline uint32_t emu_f32_to_f16_zero(float f)
         return sign | (a - 0x38000000) >> 13;
     }
     return sign | (uint32_t)(emu_float(a) * 0x1p24f);
+}
+
+/* a * b + c rounded to odd: a later rounding to f16 is then the only one that shows. a, b and c are f16 values. */
+static inline float emu_fma_odd(float a, float b, float c)
+{
+    double product = (double)a * b, sum = product + c, part = sum - product;
+    double error = (product - (sum - part)) + (c - part); /* of the addition, exact */
+    float f = (float)sum;
+    double rest = sum - f + error;
+    uint32_t u = emu_bits(f);
+
+    if (!isfinite(f) || rest == 0) {
+        return f;
+    } else if (f == 0) {
+        return emu_float((rest < 0 ? 0x80000000u : 0) | 1);
+    }
+    return emu_float((u - ((rest < 0) != (f < 0) ? 1 : 0)) | 1); /* cut toward zero, then mark that something was cut */
 }
 
 static inline float emu_bf16_to_f32(uint32_t h)

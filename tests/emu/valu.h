@@ -85,14 +85,16 @@ static inline void emu_put64(struct emu_wave *w, const struct emu_operand *d, co
 
 /* ---- floats: sources with their sign modifiers and denormals, results with clamp, output modifier and denormals ---- */
 
-void emu_row_f32(struct emu_wave *w, const struct emu_operand *o, float values[EMU_LANES]);
+/* n: number of the operand; 0: the destination, of instructions that accumulate. */
+void emu_row_f32(struct emu_wave *w, const struct emu_inst *i, unsigned n, float values[EMU_LANES]);
 void emu_put_f32(struct emu_wave *w, const struct emu_inst *i, float values[EMU_LANES]);
-void emu_row_f64(struct emu_wave *w, const struct emu_operand *o, double values[EMU_LANES]);
+void emu_row_f64(struct emu_wave *w, const struct emu_inst *i, unsigned n, double values[EMU_LANES]);
 void emu_put_f64(struct emu_wave *w, const struct emu_inst *i, double values[EMU_LANES]);
-/* f16: n is the number of the operand in op_sel (destination: 3 in VOP3), half of the register that it takes. */
+/* The half of the register that op_sel chooses. */
 void emu_row_f16(struct emu_wave *w, const struct emu_inst *i, unsigned n, float values[EMU_LANES]);
 void emu_put_f16(struct emu_wave *w, const struct emu_inst *i, float values[EMU_LANES]);
 uint32_t emu_finish_f16(const struct emu_wave *w, float value, bool clamp); /* rounds once, flushes, clamps */
+float emu_finish_f32(const struct emu_wave *w, float value, bool clamp);    /* flushes, clamps */
 
 /* ---- one function an instruction ---- */
 
@@ -148,7 +150,7 @@ uint32_t emu_finish_f16(const struct emu_wave *w, float value, bool clamp); /* r
     {                                                                                                        \
         type ra[EMU_LANES];                                                                                  \
                                                                                                              \
-        emu_row_##suffix(w, &i->ops[1], ra);                                                                 \
+        emu_row_##suffix(w, i, 1, ra);                                                                 \
         EMU_FOR_LANES(lane) {                                                                                \
             const type a = ra[lane];                                                                         \
                                                                                                              \
@@ -163,8 +165,8 @@ uint32_t emu_finish_f16(const struct emu_wave *w, float value, bool clamp); /* r
     {                                                                                                        \
         type ra[EMU_LANES], rb[EMU_LANES];                                                                   \
                                                                                                              \
-        emu_row_##suffix(w, &i->ops[1], ra);                                                                 \
-        emu_row_##suffix(w, &i->ops[2], rb);                                                                 \
+        emu_row_##suffix(w, i, 1, ra);                                                                 \
+        emu_row_##suffix(w, i, 2, rb);                                                                 \
         EMU_FOR_LANES(lane) {                                                                                \
             const type a = ra[lane], b = rb[lane];                                                           \
                                                                                                              \
@@ -180,9 +182,9 @@ uint32_t emu_finish_f16(const struct emu_wave *w, float value, bool clamp); /* r
     {                                                                                                        \
         type ra[EMU_LANES], rb[EMU_LANES], rc[EMU_LANES];                                                    \
                                                                                                              \
-        emu_row_##suffix(w, &i->ops[1], ra);                                                                 \
-        emu_row_##suffix(w, &i->ops[2], rb);                                                                 \
-        emu_row_##suffix(w, &i->ops[third], rc);                                                             \
+        emu_row_##suffix(w, i, 1, ra);                                                                 \
+        emu_row_##suffix(w, i, 2, rb);                                                                 \
+        emu_row_##suffix(w, i, third, rc);                                                             \
         EMU_FOR_LANES(lane) {                                                                                \
             const type a = ra[lane], b = rb[lane], c = rc[lane];                                             \
                                                                                                              \

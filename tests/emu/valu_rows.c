@@ -35,8 +35,9 @@ static double flush64(double f)
     return fabs(f) < 0x1p-1022 ? copysign(0, f) : f;
 }
 
-void emu_row_f32(struct emu_wave *w, const struct emu_operand *o, float values[EMU_LANES])
+void emu_row_f32(struct emu_wave *w, const struct emu_inst *i, unsigned n, float values[EMU_LANES])
 {
+    const struct emu_operand *o = &i->ops[n];
     uint32_t tmp[EMU_LANES];
     const uint32_t *row = emu_row(w, o, 0, tmp);
 
@@ -56,16 +57,16 @@ void emu_row_f32(struct emu_wave *w, const struct emu_operand *o, float values[E
     }
 }
 
-/* Result of a float instruction with its output modifiers. Those are for flushed results only: with denormals the hardware ignores them. */
-static float finish32(const struct emu_wave *w, const struct emu_inst *i, float f)
+float emu_finish_f32(const struct emu_wave *w, float f, bool clamp)
 {
-    if ((w->mode & EMU_MODE_F32_OUT) == 0) {
-        f = flush32(f * (i->omod == 1 ? 2.0f : i->omod == 2 ? 4.0f : i->omod == 3 ? 0.5f : 1.0f));
-    }
-    if (i->clamp) {
-        f = f != f ? ((w->mode & EMU_MODE_DX10_CLAMP) != 0 ? 0.0f : f) : f < 0 ? 0.0f : f > 1 ? 1.0f : f;
-    }
-    return f;
+    f = (w->mode & EMU_MODE_F32_OUT) == 0 ? flush32(f) : f;
+    return !clamp ? f : f != f ? ((w->mode & EMU_MODE_DX10_CLAMP) != 0 ? 0.0f : f) : f < 0 ? 0.0f : f > 1 ? 1.0f : f;
+}
+
+/* Output modifiers are for flushed results only: where denormals are kept the hardware ignores them. */
+static float output_factor(const struct emu_inst *i)
+{
+    return i->omod == 1 ? 2.0f : i->omod == 2 ? 4.0f : i->omod == 3 ? 0.5f : 1.0f;
 }
 
 void emu_put_f32(struct emu_wave *w, const struct emu_inst *i, float values[EMU_LANES])
@@ -74,15 +75,16 @@ void emu_put_f32(struct emu_wave *w, const struct emu_inst *i, float values[EMU_
 
     if (i->clamp || (w->mode & EMU_MODE_F32_OUT) == 0) {
         EMU_FOR_LANES(lane) {
-            values[lane] = finish32(w, i, values[lane]);
+            values[lane] = emu_finish_f32(w, (w->mode & EMU_MODE_F32_OUT) != 0 ? values[lane] : values[lane] * output_factor(i), i->clamp);
         }
     }
     memcpy(bits, values, sizeof(bits));
     emu_put(w, &i->ops[0], 0, bits);
 }
 
-void emu_row_f64(struct emu_wave *w, const struct emu_operand *o, double values[EMU_LANES])
+void emu_row_f64(struct emu_wave *w, const struct emu_inst *i, unsigned n, double values[EMU_LANES])
 {
+    const struct emu_operand *o = &i->ops[n];
     uint64_t bits[EMU_LANES];
 
     emu_row64(w, o, bits);
@@ -106,7 +108,7 @@ void emu_put_f64(struct emu_wave *w, const struct emu_inst *i, double values[EMU
             double f = values[lane];
 
             if ((w->mode & EMU_MODE_F64_OUT) == 0) {
-                f = flush64(f * (i->omod == 1 ? 2.0 : i->omod == 2 ? 4.0 : i->omod == 3 ? 0.5 : 1.0));
+                f = flush64(f * output_factor(i));
             }
             if (i->clamp) {
                 f = f != f ? ((w->mode & EMU_MODE_DX10_CLAMP) != 0 ? 0.0 : f) : f < 0 ? 0.0 : f > 1 ? 1.0 : f;
@@ -151,7 +153,7 @@ void emu_put_f16(struct emu_wave *w, const struct emu_inst *i, float values[EMU_
 {
     const uint32_t *old = emu_v(w, &i->ops[0], 0);
     uint32_t bits[EMU_LANES];
-    float factor = (w->mode & EMU_MODE_F64_OUT) != 0 ? 1.0f : i->omod == 1 ? 2.0f : i->omod == 2 ? 4.0f : i->omod == 3 ? 0.5f : 1.0f;
+    float factor = (w->mode & EMU_MODE_F64_OUT) != 0 ? 1.0f : output_factor(i);
 
     EMU_FOR_LANES(lane) {
         uint32_t h = emu_finish_f16(w, values[lane] * factor, i->clamp);
