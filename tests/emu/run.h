@@ -45,7 +45,7 @@ struct emu_grid {
     uint8_t *kernarg;
     struct emu_dispatch_packet packet;
     uint32_t num_left;   /* workgroups */
-    bool started;
+    bool started, ended;
     struct emu_counts counts;
 };
 

@@ -67,25 +67,41 @@ static void start_grid(struct emu_gang *gang, struct emu_grid *grid)
 static void end_grid(struct emu_gang *gang, struct emu_grid *grid)
 {
     emu_mem_kernel_end(grid->device, &gang->fate);
+    grid->ended = true;
     gang->num_ended++;
+    if (gang->options->ended != NULL) {
+        gang->options->ended((int)(grid - gang->grids), gang->options->arg);
+    }
 }
 
-static void maybe_start(struct emu_gang *gang)
+static bool may_start(const struct emu_gang *gang, uint32_t g)
 {
-    uint32_t left = gang->num_grids - gang->num_started, nth;
+    const struct emu_grid *grid = &gang->grids[g];
 
-    if (left == 0 || (gang->num_live > 0 && !emu_chance(&gang->fate.rng, gang->mood.start))) {
-        return;
-    }
-    nth = emu_below(&gang->fate.rng, left);
+    return !grid->started && (grid->launch->after == 0 || gang->grids[grid->launch->after - 1].ended);
+}
+
+/* false: none can start. */
+static bool start_one(struct emu_gang *gang)
+{
+    uint32_t num = 0, nth;
+
     for (uint32_t g = 0; g < gang->num_grids; g++) {
-        if (!gang->grids[g].started && nth-- == 0) {
+        num += may_start(gang, g);
+    }
+    if (num == 0) {
+        return false;
+    }
+    nth = emu_below(&gang->fate.rng, num);
+    for (uint32_t g = 0; g < gang->num_grids; g++) {
+        if (may_start(gang, g) && nth-- == 0) {
             emu_gang_lock(gang, gang->grids[g].device);
             start_grid(gang, &gang->grids[g]);
             emu_gang_unlock(gang, gang->grids[g].device);
-            return;
+            break;
         }
     }
+    return true;
 }
 
 static bool unlucky(const struct emu_gang *gang, const struct emu_wave *w)
@@ -324,9 +340,10 @@ static void run_gang(struct emu_gang *gang)
     while (gang->num_ended < gang->num_grids && !gang->failed) {
         uint64_t progress = gang->progress;
 
-        maybe_start(gang);
+        bool ready = gang->num_started < gang->num_grids && (gang->num_live == 0 || emu_chance(&gang->fate.rng, gang->mood.start));
+        bool started = ready && start_one(gang);
         if (gang->num_live == 0) {
-            if (gang->num_started == gang->num_grids) {
+            if (!started) {
                 emu_report_hang(gang); /* all at barriers */
             }
             continue;
