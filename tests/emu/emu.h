@@ -80,6 +80,7 @@ struct emu_result {
     bool failed;
     char text[EMU_TEXT]; /* what, kernel, workgroup, wave, lane, instruction, source line, seed */
     uint64_t steps;
+    uint64_t trace; /* a hash of the schedule: equal for equal seeds */
 };
 
 /* Run n kernels to their end under one scheduler; kernels of one device share its caches. Thread-safe; calls on one device interleave. */
