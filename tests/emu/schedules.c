@@ -121,7 +121,7 @@ static void enqueue(int rank, int op)
         MUST(cclBarrier(world.comms[rank], world.streams[rank]));
         return;
     }
-    size_t cols = rank == world.odd ? s.cols / 2 + 1 : s.cols;
+    size_t cols = rank == world.odd ? s.cols - s.cols / 2 : s.cols;
     MUST(cclAllGather2D(send_of(m, &s, rank, op), s.ld_send, recv_of(m, &s, rank, op), s.ld_recv, s.rows, cols, cclUint8, &s.config, world.comms[rank],
                         world.streams[rank]));
 }
