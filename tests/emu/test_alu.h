@@ -136,6 +136,7 @@ static inline void print_asm_tail(void)
 
 struct bench {
     struct emu_program *program;
+    struct emu_gang gang; /* counts as failed already, so that reports are not made */
     struct emu_grid grid;
     struct emu_group group;
     struct emu_wave wave;
@@ -164,6 +165,8 @@ static inline void bench_open(struct bench *b, const char *path)
         exit(1);
     }
     b->registers = calloc(EMU_MAX_VGPRS, sizeof(*b->registers));
+    b->gang.failed = true;
+    b->grid.gang = &b->gang;
     b->grid.program = b->program;
     b->group.grid = &b->grid;
     b->wave.group = &b->group;
