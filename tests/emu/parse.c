@@ -82,6 +82,10 @@ static bool constant(struct emu_operand *o, const char *s, size_t n, enum type t
     char buffer[64], *end;
     bool hex;
 
+    if (n > 5 && starts(s, "lit(") && s[n - 1] == ')') { /* a literal that would fit the short form */
+        s += 4;
+        n -= 5;
+    }
     if (n >= sizeof(buffer)) {
         return false;
     }
