@@ -256,8 +256,7 @@ static bool swizzle(struct emu_wave *w, const struct emu_inst *i)
     return cross(w, i, from, &i->ops[1]);
 }
 
-/* gfx950: 16 lanes read a 16x4 block of halves by rows of 8 bytes and get it by columns: lane l of the 16 gets half l % 4 ... of the rows. Lane l supplies the
- * address of its own 8 bytes; element k of lane l is element l / 4 % 4 of the piece of lane 4 * k + l % 4 (CDNA4 ISA, "LDS transpose loads"). */
+/* gfx950: 16 lanes bring 8 bytes each, which make 4 rows of 16 halves, 4 lanes a row; lane l gets column l. */
 static bool read_transposed(struct emu_wave *w, const struct emu_inst *i)
 {
     struct emu_access *a;
