@@ -37,11 +37,13 @@ struct emu_access {
     bool begun, done, uniform;          /* uniform: all lanes read the same bytes, which stand once in data */
     bool late;                   /* LDS: a barrier was passed before it was waited for */
     uint32_t num_runs;
-    uint32_t lds_base;           /* loads into LDS: where lane 0's data goes */
+    uint8_t places;              /* LDS: how many addresses a lane has, size bytes each */
+    uint64_t lds_lanes;          /* that access LDS */
     union {
         struct emu_run runs[EMU_LANES];
-        uint64_t addr[EMU_LANES]; /* atomics; LDS: address, second address << 32 */
+        uint64_t addr[EMU_LANES]; /* atomics */
     };
+    uint32_t lds[2][EMU_LANES];
     _Alignas(16) uint8_t data[EMU_LANES * 16];
 };
 

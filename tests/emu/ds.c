@@ -18,7 +18,8 @@ static struct emu_access *begin(struct emu_wave *w, const struct emu_inst *i, co
         a->done = true;
         a->size = i->width;
         a->width = (uint8_t)(i->width * (places > 0 ? places : 1));
-        a->num_runs = places;
+        a->places = (uint8_t)places;
+        a->lds_lanes = places > 0 ? a->exec : 0;
         if (reg != NULL) {
             a->reg = (uint16_t)((reg->kind == EMU_AGPR ? 256u : 0u) + reg->index);
             a->num_regs = reg->count;
@@ -77,8 +78,8 @@ static bool move(struct emu_wave *w, struct emu_access *a, uint32_t offset, cons
             return false;
         }
         memcpy(write ? lds : data, write ? data : lds, bytes);
-        a->addr[lane] = place == 0 ? addr[lane] : (a->addr[lane] & UINT32_MAX) | (uint64_t)addr[lane] << 32;
     }
+    memcpy(a->lds[place], addr, sizeof(addr));
     count(w, addr, a->exec, bytes, !write);
     return true;
 }
@@ -174,7 +175,6 @@ static bool atomic(struct emu_wave *w, const struct emu_inst *i)
         if (lds == NULL) {
             return issue(w, a, false);
         }
-        a->addr[lane] = addr[lane];
         args.data = emu_v(w, &i->ops[first + 1], 0)[lane] | (i->width == 8 ? (uint64_t)emu_v(w, &i->ops[first + 1], 1)[lane] << 32 : 0);
         if (second != NULL) {
             uint64_t x = emu_v(w, second, 0)[lane] | (i->width == 8 ? (uint64_t)emu_v(w, second, 1)[lane] << 32 : 0);
@@ -187,6 +187,7 @@ static bool atomic(struct emu_wave *w, const struct emu_inst *i)
         memcpy(lds, &value, i->width);
         memcpy(a->data + (size_t)lane * a->width, &old, i->width);
     }
+    memcpy(a->lds[0], addr, sizeof(addr));
     count(w, addr, a->exec, i->width, false);
     return issue(w, a, true);
 }

@@ -43,15 +43,18 @@ static bool addresses(struct emu_wave *w, const struct emu_inst *i, unsigned vad
     return true;
 }
 
-/* Flat addresses of LDS are served at once, in a data register of their own; q keeps the other lanes. */
+/* Lanes of a flat instruction whose addresses are in the LDS aperture. */
 static bool flat_lds(struct emu_wave *w, const struct emu_inst *i, struct emu_request *q)
 {
     for (unsigned lane = 0; i->text[0] == 'f' && lane < EMU_LANES; lane++) {
         if ((q->lanes >> lane & 1) && q->addr[lane] >> 48 == EMU_SHARED_BASE >> 48) {
-            return emu_wave_fail(w, "lane %u: flat access to LDS (0x%llx): not implemented, the kernels cast to the address space", lane,
-                                 (unsigned long long)q->addr[lane]);
+            q->lds_lanes |= 1ull << lane;
         }
     }
+    if (q->lds_lanes != 0 && q->kind == EMU_ACCESS_ATOMIC) {
+        return emu_wave_fail(w, "flat atomic on LDS: not implemented");
+    }
+    q->lanes &= ~q->lds_lanes;
     return true;
 }
 

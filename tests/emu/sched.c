@@ -27,14 +27,17 @@ static void draw_mood(struct emu_gang *gang)
 
     m->quantum = PICK(r, 1, 3, 8, 20, 20, 60, 200);
     m->early = PICK(r, 0, 2000, 16000, 40000, 65536);
-    m->linger = PICK(r, 0, 6000, 20000, 50000);
+    m->linger = PICK(r, 0, 0, 10000, 40000, 62000);
     m->tear = PICK(r, 0, 1000, 8000, 30000);
-    m->evict = PICK(r, 300, 1500, 6000, 20000);
-    m->evictions = PICK(r, 1, 4, 30, 100);
+    m->evict = PICK(r, 40, 100, 300, 3000, 20000);
+    m->evictions = PICK(r, 4, 30, 100);
     m->stay = PICK(r, 0, 0, 20000, 50000);
     m->starve = PICK(r, 0, 0, 50000, 63000);
     m->doze = PICK(r, 0, 40000, 60000);
     m->start = PICK(r, 200, 3000, 65536, 65536);
+    m->finish = PICK(r, 60, 300, 3000, 65536);
+    m->slow_kind = PICK(r, UINT32_MAX, UINT32_MAX, EMU_ACCESS_WRITE_BACK, EMU_ACCESS_WRITE_BACK, EMU_ACCESS_STORE, EMU_ACCESS_LOAD);
+    m->slow_grid = emu_chance(r, 1u << 15) ? UINT32_MAX : emu_below(r, gang->num_grids);
     gang->fate.keep = PICK(r, 8000, 30000, 60000);
     gang->fate.strangers = PICK(r, 0, 1000, 6000, 20000);
 }
@@ -64,10 +67,26 @@ static void start_grid(struct emu_gang *gang, struct emu_grid *grid)
     }
 }
 
-static void end_grid(struct emu_gang *gang, struct emu_grid *grid)
+/* The release at the end of a kernel comes some time after its last wave. */
+static void maybe_end(struct emu_gang *gang)
 {
-    emu_mem_kernel_end(grid->device, &gang->fate);
-    gang->num_ended++;
+    if (gang->num_ending == 0 || (gang->num_live > 0 && !emu_chance(&gang->fate.rng, gang->mood.finish))) {
+        return;
+    }
+    for (uint32_t g = 0; g < gang->num_grids; g++) {
+        struct emu_grid *grid = &gang->grids[g];
+
+        if (grid->ending) {
+            emu_gang_lock(gang, grid->device);
+            emu_mem_kernel_end(grid->device, &gang->fate);
+            emu_gang_unlock(gang, grid->device);
+            grid->ending = false;
+            gang->num_ending--;
+            gang->num_ended++;
+            gang->progress++;
+            return;
+        }
+    }
 }
 
 static void maybe_start(struct emu_gang *gang)
@@ -291,7 +310,8 @@ static void turn(struct emu_gang *gang, uint32_t i)
         /* A barrier that this wave completed has put it behind i already. */
         remove_live(gang, i);
         if (w->ended && ++w->group->num_drained == w->group->num_waves && --grid->num_left == 0) {
-            end_grid(gang, grid);
+            grid->ending = true;
+            gang->num_ending++;
         }
         if (w->ended) {
             gang->progress++;
@@ -325,8 +345,9 @@ static void run_gang(struct emu_gang *gang)
         uint64_t progress = gang->progress;
 
         maybe_start(gang);
+        maybe_end(gang);
         if (gang->num_live == 0) {
-            if (gang->num_started == gang->num_grids) {
+            if (gang->num_started == gang->num_grids && gang->num_ended < gang->num_grids && gang->num_ending == 0) {
                 emu_report_hang(gang); /* all at barriers */
             }
             continue;
