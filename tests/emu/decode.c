@@ -223,6 +223,9 @@ static const struct emu_inst *decode(struct emu_program *program, uint32_t pc)
             inst->width = op->width;
             if ((used & ~(unsigned)op->allow) == 0 && (memory || inst->mods == 0) && (inst->cbsz | inst->abid | inst->blgp) == 0) {
                 inst->exec = op->exec;
+                if (inst->lane_mode != EMU_LANES_PLAIN && !emu_lane_mode(inst, code)) {
+                    inst->exec = NULL;
+                }
             }
         }
     }

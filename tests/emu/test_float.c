@@ -195,6 +195,9 @@ R(pk_fma32, l->r = bits_of(fused(fa(l), fb(l), fc(l))) |
 R(mix, putf(l, fused(half(l->a), fb(l), half(l->c >> 16)));)
 R(dot2, float s = fc(l) + (float)(half(l->a) * half(l->b)); putf(l, s + (float)(half(l->a >> 16) * half(l->b >> 16)));)
 
+R(f32_f16_high, putf(l, half(l->a >> 16));)
+R(add16_parts, put(l, (l->d & 0xffff) | to_half(-(long double)half(l->a >> 16) + half(l->b)) << 16);)
+
 R(lt, l->carry = fa(l) < fb(l);)
 R(nlt, l->carry = !(fa(l) < fb(l));)
 R(eq, l->carry = fa(l) == fb(l);)
@@ -248,6 +251,8 @@ static const struct row rows[] = {
     {"v_pk_add_f32 v[0:1], v[2:3], v[4:5]", pk_add32, NAN32}, {"v_pk_mul_f32 v[0:1], v[2:3], s[2:3] op_sel_hi:[1,0]", pk_mul32_sel, NAN32},
     {"v_pk_fma_f32 v[0:1], v[2:3], v[4:5], v[6:7] neg_hi:[0,0,1]", pk_fma32, NAN32},
     {"v_fma_mix_f32 v0, v2, v4, v6 op_sel:[0,0,1] op_sel_hi:[1,0,1]", mix, NAN32}, {"v_dot2_f32_f16 v0, v2, v4, v6", dot2, NAN32},
+    {"v_cvt_f32_f16_sdwa v0, v2 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1", f32_f16_high, NAN32},
+    {"v_add_f16_sdwa v0, -v2, v4 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:WORD_1 src1_sel:WORD_0", add16_parts, NANPK},
     {"v_cmp_lt_f32 vcc, v2, v4", lt, MASK}, {"v_cmp_nlt_f32 vcc, v2, v4", nlt, MASK}, {"v_cmp_eq_f32 vcc, v2, v4", eq, MASK},
     {"v_cmp_neq_f32 vcc, v2, v4", neq, MASK}, {"v_cmp_lg_f32 vcc, v2, v4", lg, MASK}, {"v_cmp_nle_f32 vcc, v2, v4", nle, MASK},
     {"v_cmp_u_f32 vcc, v2, v4", u, MASK}, {"v_cmp_o_f32 vcc, v2, v4", o, MASK}, {"v_cmp_gt_f32_e64 vcc, |v2|, -v4", gt_abs, MASK},

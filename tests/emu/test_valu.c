@@ -176,6 +176,36 @@ static void bitop(struct lane *l, unsigned table)
 R(bitop_40, bitop(l, 0x40);)
 R(bitop_e8, bitop(l, 0xe8);)
 
+/* SDWA: parts of registers. */
+R(byte1_word1, put(l, (l->d & 0xffff00ff) | (l->a >> 16 & 255) << 8);)
+R(word1_add, put(l, ((l->a & 255) + (l->b >> 16)) << 16);)
+R(sext_add, put(l, (uint64_t)(sext(A(l) >> 24, 8)) + l->b);)
+R(byte1_sext, put(l, (uint64_t)sext(l->a, 8) << 8);)
+R(cmp_parts, l->carry = (l->a >> 8 & 255) < (l->b & 0xffff);)
+R(add_co_parts, put(l, (l->a & 0xffff) + B(l)); l->carry = (l->a & 0xffff) + B(l) > 0xffffffff;)
+
+/* DPP: other lanes. What a lane reads that is not there keeps the result, or with bound is 0. */
+static void from_lane(struct lane *l, int source, bool bound, uint32_t add)
+{
+    if (source >= 0 && (l->exec >> source & 1) != 0) {
+        put(l, l->row[source] + add);
+    } else if (bound) {
+        put(l, add);
+    }
+}
+
+R(row_shr1, from_lane(l, l->lane % 16 == 0 ? -1 : (int)l->lane - 1, false, 0);)
+R(row_shl3, from_lane(l, l->lane % 16 > 12 ? -1 : (int)l->lane + 3, true, 0);)
+R(row_ror5, from_lane(l, (int)(l->lane / 16 * 16 + (l->lane + 11) % 16), false, 0);)
+R(quad_add, from_lane(l, (int)(l->lane ^ 1), false, B(l));)
+R(mirror, from_lane(l, (int)(l->lane ^ 15), false, 0);)
+R(half_mirror, from_lane(l, (int)(l->lane ^ 7), false, 0);)
+R(bcast15, if (l->lane / 16 % 2 == 1) { from_lane(l, (int)(l->lane / 16 * 16) - 1, false, B(l)); })
+R(bcast31, if (l->lane / 16 >= 2) { from_lane(l, 31, false, 0); })
+R(wave_ror, from_lane(l, (int)(l->lane + 63) % 64, false, 0);)
+R(banks, if (l->lane / 4 % 4 == 0 || l->lane / 4 % 4 == 2) { from_lane(l, (int)l->lane, false, 0); })
+R(newbcast, from_lane(l, (int)(l->lane / 16 * 16 + 6), false, 0);)
+
 /* Comparisons of integers; those of floats are in test_float.c. */
 R(lt_u32, l->carry = A(l) < B(l);)
 R(ge_i32, l->carry = sext(A(l), 32) >= sext(B(l), 32);)
@@ -231,6 +261,23 @@ static const struct row rows[] = {
     {"v_cmp_eq_u32 vcc, v2, v4", eq_u32, MASK}, {"v_cmp_eq_u32 vcc, 0, v4", eq_zero, MASK}, {"v_cmp_ne_u64 vcc, v[2:3], v[4:5]", ne_u64, MASK},
     {"v_cmp_le_u64 vcc, v[2:3], v[4:5]", le_u64, MASK}, {"v_cmp_gt_i64 vcc, v[2:3], v[4:5]", gt_i64, MASK},
     {"v_cmp_lt_i64 vcc, 0xedcba988, v[4:5]", lt_i64_lit, MASK}, {"v_cmp_lt_u16 vcc, v2, v4", lt_u16, MASK}, {"v_cmp_ge_i16 vcc, v2, v4", ge_i16, MASK},
+    {"v_mov_b32_sdwa v0, v2 dst_sel:BYTE_1 dst_unused:UNUSED_PRESERVE src0_sel:WORD_1", byte1_word1, 0},
+    {"v_add_u32_sdwa v0, v2, v4 dst_sel:WORD_1 dst_unused:UNUSED_PAD src0_sel:BYTE_0 src1_sel:WORD_1", word1_add, 0},
+    {"v_add_u32_sdwa v0, sext(v2), v4 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_3 src1_sel:DWORD", sext_add, 0},
+    {"v_mov_b32_sdwa v0, v2 dst_sel:BYTE_1 dst_unused:UNUSED_SEXT src0_sel:DWORD", byte1_sext, 0},
+    {"v_cmp_lt_u32_sdwa vcc, v2, v4 src0_sel:BYTE_1 src1_sel:WORD_0", cmp_parts, MASK},
+    {"v_add_co_u32_sdwa v0, vcc, v2, v4 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_0 src1_sel:DWORD", add_co_parts, MASK},
+    {"v_mov_b32_dpp v0, v2 row_shr:1 row_mask:0xf bank_mask:0xf", row_shr1, 0},
+    {"v_mov_b32_dpp v0, v2 row_shl:3 row_mask:0xf bank_mask:0xf bound_ctrl:0", row_shl3, 0},
+    {"v_mov_b32_dpp v0, v2 row_ror:5 row_mask:0xf bank_mask:0xf", row_ror5, 0},
+    {"v_add_u32_dpp v0, v2, v4 quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf", quad_add, 0},
+    {"v_mov_b32_dpp v0, v2 row_mirror row_mask:0xf bank_mask:0xf", mirror, 0},
+    {"v_mov_b32_dpp v0, v2 row_half_mirror row_mask:0xf bank_mask:0xf", half_mirror, 0},
+    {"v_add_u32_dpp v0, v2, v4 row_bcast:15 row_mask:0xa bank_mask:0xf", bcast15, 0},
+    {"v_mov_b32_dpp v0, v2 row_bcast:31 row_mask:0xc bank_mask:0xf", bcast31, 0},
+    {"v_mov_b32_dpp v0, v2 wave_ror:1 row_mask:0xf bank_mask:0xf", wave_ror, 0},
+    {"v_mov_b32_dpp v0, v2 quad_perm:[0,1,2,3] row_mask:0xf bank_mask:0x5", banks, 0},
+    {"v_mov_b32_dpp v0, v2 row_newbcast:6 row_mask:0xf bank_mask:0xf", newbcast, 0},
     {"v_cmp_t_u32 vcc, v2, v4", always, MASK}, {"v_cmp_f_i64 vcc, v[2:3], v[4:5]", never, MASK}, {"v_cmpx_lt_u32 vcc, v2, v4", lt_u32, MASK | CMPX},
 };
 
