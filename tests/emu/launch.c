@@ -91,6 +91,9 @@ void emu_wave_start(struct emu_wave *w, const struct emu_launch *launch, uint32_
         w->s[i] = 0xdead5000u + i;
     }
     for (unsigned i = 0; i < EMU_MAX_VGPRS; i++) {
+        if (i % 256 >= (i < 256 ? k->vgprs : k->agprs)) {
+            continue; /* not this kernel's: left untouched, its memory is never paged in */
+        }
         for (unsigned lane = 0; lane < EMU_LANES; lane++) {
             w->v[i][lane] = 0xdead0000u + (i << 6 | lane);
         }
