@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Decodes instructions through the C disassembler API of libLLVM, which is loaded when the first program is. Each instruction is decoded once, when
- * it is first executed, and kept. */
+ * Decodes instructions through the C disassembler API of libLLVM, which is loaded when the first program is. Each instruction is decoded once,
+ * when it is first executed, and kept. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>

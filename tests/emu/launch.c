@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a launch writes before the first instruction: the kernarg block with its hidden arguments, the dispatch packet, and the initial registers of a
- * wave (LLVM's "User Guide for AMDGPU Backend", sections Initial Kernel Execution State and Preloaded Kernel Arguments). */
+ * What a launch writes before the first instruction: the kernarg block with its hidden arguments, the dispatch packet, and the initial
+ * registers of a wave (LLVM's "User Guide for AMDGPU Backend", sections Initial Kernel Execution State and Preloaded Kernel Arguments). */
 #include <stdio.h>
 #include <string.h>
 

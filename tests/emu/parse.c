@@ -216,7 +216,8 @@ static bool bit_list(uint8_t *out, const char *s, size_t n)
 /* What the text says of SDWA and DPP; valu_lanes.c takes it from the encoding. */
 static bool is_lane_mode(const char *s, size_t n)
 {
-    static const char *const names[] = {"dst_sel:", "dst_unused:", "src0_sel:", "src1_sel:", "quad_perm:", "row_", "wave_", "bank_mask:", "bound_ctrl:"};
+    static const char *const names[] = {"dst_sel:", "dst_unused:", "src0_sel:", "src1_sel:", "quad_perm:", "row_", "wave_", "bank_mask:",
+                                        "bound_ctrl:"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (n >= strlen(names[i]) && starts(s, names[i])) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tests of vector instructions that compute lane by lane. In the text of a row: destination v0 or v[0:1]; sources v2, v4, v6 or v[2:3], v[4:5], v[6:7], or
- * s2, s4 or s[2:3], s[4:5]; carries in vcc, the same in s[10:11]; masks of comparisons go to vcc. */
+ * Tests of vector instructions that compute lane by lane. In the text of a row: destination v0 or v[0:1]; sources v2, v4, v6 or v[2:3],
+ * v[4:5], v[6:7], or s2, s4 or s[2:3], s[4:5]; carries in vcc, the same in s[10:11]; masks of comparisons go to vcc. */
 #ifndef EMU_TEST_LANE_H
 #define EMU_TEST_LANE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Vector instructions on one 16-bit number a lane, f16 and integers. The result fills the register with zeroes above, but for the rows with sub = 1,
- * where gfx9 keeps the half that it does not write (LLVM lists them in GCNSubtarget::zeroesHigh16BitsOfDest). */
+ * Vector instructions on one 16-bit number a lane, f16 and integers. The result fills the register with zeroes above, but for the rows with
+ * sub = 1, where gfx9 keeps the half that it does not write (LLVM lists them in GCNSubtarget::zeroesHigh16BitsOfDest). */
 #include <math.h>
 
 #include "valu.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * SDWA and DPP: forms of one- and two-operand vector instructions whose sources are parts of registers, or come from other lanes of a row of 16. The plain
- * instruction runs on a copy of the wave whose vector registers are the prepared rows ("Instinct MI200 Instruction Set Architecture", SDWA and DPP). */
+ * SDWA and DPP: forms of one- and two-operand vector instructions whose sources are parts of registers, or come from other lanes of a row of
+ * 16. The plain instruction runs on a copy of the wave whose vector registers are the prepared rows ("Instinct MI200 Instruction Set
+ * Architecture", SDWA and DPP). */
 #include <stdlib.h>
 
 #include "valu.h"
