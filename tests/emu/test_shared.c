@@ -40,7 +40,8 @@ static bool find(uint64_t addr, uint64_t *base, uint64_t *bytes)
 static void *run_rank(void *number)
 {
     uint32_t rank = (uint32_t)(uintptr_t)number;
-    struct args args = {.source = (uint64_t)(uintptr_t)heaps[rank] + BYTES * RANKS, .flags = BYTES * (RANKS + 1), .rank = rank, .ranks = RANKS, .words = BYTES / 16};
+    struct args args = {.source = (uint64_t)(uintptr_t)heaps[rank] + BYTES * RANKS,
+                        .flags = BYTES * (RANKS + 1), .rank = rank, .ranks = RANKS, .words = BYTES / 16};
     struct emu_launch launch = {.kernel = kernel, .device = devices[rank], .grid = GROUPS, .threads = 256, .args = &args};
     struct emu_result result;
 
