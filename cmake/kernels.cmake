@@ -65,8 +65,20 @@ function(probe_compiler compiler arch suffix out)
   set(${out}_text "${${key}_TEXT}" PARENT_SCOPE)
 endfunction()
 
+# llvm-objcopy of the LLVM that a clang belongs to; empty: not there.
+function(find_objcopy clang out)
+  file(REAL_PATH ${clang} real)
+  get_filename_component(folder ${real} DIRECTORY)
+  set(${out})
+  if(EXISTS ${folder}/llvm-objcopy)
+    set(${out} ${folder}/llvm-objcopy)
+  endif()
+  set(${out} ${${out}} PARENT_SCOPE)
+endfunction()
+
 # One image (form: empty, or _traced for the kernels that note the time): the command that makes it, its bytes in the assembly, its row in the table. clang's driver ignores -MF when it makes
-# device code only, so its compiler proper is told.
+# device code only, so its compiler proper is told. With an objcopy, IMAGE.debug.co keeps the line tables for the interpreter's reports (tests/emu);
+# what is embedded is the same code without them.
 macro(add_code_object form arch_label arch_file source kind)
   get_filename_component(stem ${source} NAME_WE)
   string(APPEND stem "${form}")
@@ -79,7 +91,14 @@ macro(add_code_object form arch_label arch_file source kind)
     list(REMOVE_ITEM depfile_flags -MD -MF ${image}.d)
     list(APPEND depfile_flags -Xclang -dependency-file -Xclang ${image}.d -Xclang -MT -Xclang ${image})
   endif()
-  add_custom_command(OUTPUT ${image} COMMAND ${ARGN} ${depfile_flags} -o ${image} ${source} DEPENDS ${source} DEPFILE ${image}.d
+  set(made ${image})
+  set(strip)
+  if(${kind} STREQUAL "CCL_CODE_AMD_ELF" AND objcopy)
+    set(made ${object_dir}/${stem}_${arch_file}.debug.co)
+    set(strip COMMAND ${objcopy} --strip-debug ${made} ${image})
+    list(APPEND depfile_flags -gline-tables-only -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+  endif()
+  add_custom_command(OUTPUT ${image} COMMAND ${ARGN} ${depfile_flags} -o ${made} ${source} ${strip} DEPENDS ${source} DEPFILE ${image}.d
                      COMMENT "Compiling ${stem} for ${arch_label}" VERBATIM)
   set(symbol ccl_code_${stem}_${arch_file})
   list(APPEND ccl_code_files ${image})
@@ -115,6 +134,7 @@ else()
     if(chosen)
       list(APPEND amd_built ${arch})
       list(APPEND amd_compilers ${chosen})
+      find_objcopy(${chosen} objcopy)
       foreach(source ${hip_sources})
         add_code_object("" ${arch} ${arch} ${source} CCL_CODE_AMD_ELF ${chosen} ${hip_flags} --offload-arch=${arch})
         if(arch IN_LIST CCL_TRACED_ARCHS)

@@ -47,6 +47,8 @@ RULES = [
     ("tests/fake_gpu/*", ["include/*", "src/*", "kernels/*", "tests/test.h"], []),
     ("tests/unit/*", ["include/*", "src/*", "kernels/*", "tests/test.h"], ["socket"]),
     ("tests/fuzz/*", ["include/*", "src/*", "kernels/*", "tests/test.h"], ["socket"]),
+    # The runtime of libccl_emu.so is the fake one with other kernels.
+    ("tests/emu/hip_*", UTIL + ["tests/fake_gpu/fake.h"], []),
     ("tests/emu/*", UTIL + ["src/runtime/runtime.h", "src/runtime/code_objects.h", "kernels/*", "tests/test.h"], []),
     ("tests/mpi/*", PUBLIC + DEVICE + ["tests/test.h"], ["mpi", "socket"]),
     ("tests/*", PUBLIC + ["tests/test.h"], ["mpi"]),

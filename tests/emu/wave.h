@@ -25,6 +25,7 @@ struct emu_wave {
     uint32_t index;      /* in the workgroup */
     uint32_t pc;         /* offset in .text of the next instruction */
     uint32_t scc;
+    uint32_t mode;       /* the MODE register: bits 4..7 say which denormals are kept (emu_kernel.mode at the start) */
     enum emu_arch arch;
     bool ended, at_barrier;
     bool slept;          /* the last quantum ran s_sleep */
