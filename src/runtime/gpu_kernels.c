@@ -41,18 +41,22 @@ static bool cuda_part_fits(const char *part, int device)
     return number <= device && (ptx || number / 10 == device / 10);
 }
 
+/* One word of an AMD arch text: our code objects leave xnack and sramecc open, so they run with any setting of the device. */
+static bool amd_part_fits(const char *part, const char *arch)
+{
+    size_t length = strcspn(part, " ");
+    return strlen(arch) == length && strncmp(part, arch, length) == 0;
+}
+
 static bool fits(const struct ccl_code_object *o, enum ccl_gpu_vendor vendor, const char *arch)
 {
-    if (vendor == CCL_GPU_AMD) {
-        return o->kind == CCL_CODE_AMD_ELF && strcmp(o->arch, arch) == 0;
-    }
-    if (o->kind != CCL_CODE_CUDA_FATBIN || strncmp(arch, "sm_", 3) != 0) {
+    bool cuda = o->kind == CCL_CODE_CUDA_FATBIN;
+    if (cuda != (vendor == CCL_GPU_NVIDIA) || (cuda && strncmp(arch, "sm_", 3) != 0)) {
         return false;
     }
-    int device = atoi(arch + 3);
     for (const char *part = o->arch; part != NULL; part = strchr(part, ' ')) {
         part += *part == ' ';
-        if (cuda_part_fits(part, device)) {
+        if (cuda ? cuda_part_fits(part, atoi(arch + 3)) : amd_part_fits(part, arch)) {
             return true;
         }
     }
@@ -81,7 +85,11 @@ static void list_archs(char *text, size_t bytes)
     size_t used = 0;
     snprintf(text, bytes, "none");
     for (const struct ccl_code_object *o = ccl_code_objects; o->arch != NULL; o++) {
-        if (o == ccl_code_objects || strcmp(o->arch, o[-1].arch) != 0) {
+        bool seen = is_traced(o); /* the same or fewer */
+        for (const struct ccl_code_object *before = ccl_code_objects; before != o; before++) {
+            seen = seen || strcmp(before->arch, o->arch) == 0;
+        }
+        if (!seen) {
             int n = snprintf(text + used, bytes - used, "%s%s", used > 0 ? " " : "", o->arch);
             used = n > 0 && used + (size_t)n < bytes ? used + (size_t)n : used;
         }
