@@ -49,6 +49,7 @@ RULES = [
     ("tests/fuzz/*", ["include/*", "src/*", "kernels/*", "tests/test.h"], ["socket"]),
     # The runtime of libccl_emu.so is the fake one with other kernels.
     ("tests/emu/hip_*", UTIL + ["tests/fake_gpu/fake.h"], []),
+    ("tests/emu/schedule*", PUBLIC, []),
     ("tests/emu/*", UTIL + ["src/runtime/runtime.h", "src/runtime/code_objects.h", "kernels/*", "tests/test.h", "tests/bundle.h"], []),
     ("tests/mpi/*", PUBLIC + DEVICE + ["tests/test.h"], ["mpi", "socket"]),
     ("tests/*", PUBLIC + ["tests/test.h"], ["mpi"]),

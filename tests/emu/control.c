@@ -106,12 +106,7 @@ static bool getreg(struct emu_wave *w, const struct emu_inst *i)
     case HWREG_MODE: value = w->mode; break;
     case HWREG_HW_ID: value = (w->index >> 2 & 15) | (w->index & 3) << 4 | (w->group->id & 15) << 8; break; /* wave, SIMD, CU: some placement */
     case HWREG_SH_MEM_BASES: value = (uint32_t)(EMU_PRIVATE_BASE >> 48 | EMU_SHARED_BASE >> 48 << 16); break;
-    case HWREG_XCC_ID:
-        if (w->arch != EMU_GFX90A) {
-            value = w->group->xcd;
-            break;
-        }
-        /* fallthrough: gfx90a has no such register */
+    case HWREG_XCC_ID: value = w->group->xcd; break;
     default: return emu_wave_fail(w, "this hardware register is not implemented");
     }
     emu_write_s(w, i->ops[0].index, (uint32_t)((uint64_t)(value >> (reg >> 6 & 31)) & ((1ull << width) - 1)));

@@ -42,8 +42,9 @@ static int compare_ops(const void *a, const void *b)
 
 static void sort_tables(void)
 {
-    const struct emu_op *const tables[] = {emu_ops_salu, emu_ops_valu, emu_ops_valu_float, emu_ops_valu_packed, emu_ops_valu_compare,
-                                           emu_ops_mfma, emu_ops_control, emu_ops_smem, emu_ops_vmem, emu_ops_ds, emu_ops_sched};
+    const struct emu_op *const tables[] = {emu_ops_salu, emu_ops_control, emu_ops_valu, emu_ops_valu_wide, emu_ops_valu_float,
+                                           emu_ops_valu_half, emu_ops_valu_packed, emu_ops_valu_convert, emu_ops_valu_compare,
+                                           emu_ops_mfma, emu_ops_smem, emu_ops_vmem, emu_ops_ds, emu_ops_sched};
     size_t n = 0;
 
     for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * Loads AMD code objects (ELF, code object versions 4 and 5, alone or in a clang offload bundle): the segments at their distances, the kernels
- * that the metadata names, and their kernel descriptors. Every read is checked against the image: a broken file is an error with a reason.
- * Formats: LLVM's "User Guide for AMDGPU Backend", sections ELF Code Object, Kernel Descriptor; "Clang Offload Bundler". */
+ * Loads AMD code objects (ELF, code object versions 4 and 5): the segments at their distances and the kernels that the metadata names. Every
+ * read is checked against the image: a broken file is an error with a reason. Format: LLVM's "User Guide for AMDGPU Backend", section ELF Code
+ * Object. */
 #include <elf.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bundle.h"
-#include "metadata.h"
-#include "program.h"
+#include "load.h"
 
 #define EM_AMDGPU_ 224
 #define OSABI_AMDGPU_HSA 64
 #define MAX_IMAGE (1u << 30)
+
+static uint64_t max64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 struct loader {
     struct emu_program *program;
@@ -27,17 +29,6 @@ struct loader {
     char *why;
 };
 
-static bool fail(char *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool fail(char *why, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(why, EMU_TEXT, format, args);
-    va_end(args);
-    return false;
-}
-
 static const struct {
     const char *name;
     uint32_t mach; /* EF_AMDGPU_MACH */
@@ -47,66 +38,6 @@ static const struct {
     {"gfx942", 0x4c, EMU_GFX942},
     {"gfx950", 0x4f, EMU_GFX950},
 };
-
-/* ---- what a file is ---- */
-
-static uint64_t max64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static bool is_elf(const void *image, size_t bytes)
-{
-    return bytes >= sizeof(Elf64_Ehdr) && memcmp(image, ELFMAG, SELFMAG) == 0;
-}
-
-size_t emu_image_bytes(const void *image)
-{
-    const uint8_t *p = image;
-    uint64_t end = 0;
-
-    /* The magic first: nothing else may be read of bytes that are neither. */
-    if (memcmp(p, ELFMAG, SELFMAG) == 0) {
-        Elf64_Ehdr h;
-
-        memcpy(&h, p, sizeof(h));
-        end = max64(h.e_phoff + (uint64_t)h.e_phnum * sizeof(Elf64_Phdr), h.e_shoff + (uint64_t)h.e_shnum * sizeof(Elf64_Shdr));
-        for (unsigned i = 0; i < h.e_phnum; i++) {
-            Elf64_Phdr ph;
-
-            memcpy(&ph, p + h.e_phoff + i * sizeof(ph), sizeof(ph));
-            end = max64(end, ph.p_offset + ph.p_filesz);
-        }
-    } else if (is_bundle(p, BUNDLE_ANY_SIZE)) {
-        struct bundle_entry e;
-        const char *wrong;
-
-        for (uint64_t i = 0; bundle_entry(p, BUNDLE_ANY_SIZE, i, &e, &wrong); i++) {
-            end = max64(end, e.offset + e.bytes);
-        }
-    }
-    return end;
-}
-
-/* Makes (*image, *bytes) the ELF for arch. */
-static bool find_elf(const uint8_t **image, size_t *bytes, const char *arch, char *why)
-{
-    struct bundle_entry e;
-    const char *wrong;
-
-    if (is_elf(*image, *bytes)) {
-        return true;
-    }
-    if (!is_bundle(*image, *bytes)) {
-        return fail(why, "the image is neither an ELF file nor an uncompressed clang offload bundle");
-    }
-    if (!bundle_find(*image, *bytes, arch, &e, &wrong)) {
-        return fail(why, "the bundle %s (%s)", wrong, arch);
-    }
-    *image += e.offset;
-    *bytes = e.bytes;
-    return is_elf(*image, *bytes) || fail(why, "the bundle's entry for %s is not an ELF file", arch);
-}
 
 /* ---- segments ---- */
 
@@ -141,22 +72,22 @@ static bool load_segments(struct loader *l)
             continue;
         }
         if (ph.p_filesz > ph.p_memsz || ph.p_offset > l->bytes || ph.p_filesz > l->bytes - ph.p_offset) {
-            return fail(l->why, "segment %u lies outside the file", i);
+            return emu_load_fail(l->why, "segment %u lies outside the file", i);
         }
         if (ph.p_vaddr > MAX_IMAGE || ph.p_memsz > MAX_IMAGE - ph.p_vaddr) {
-            return fail(l->why, "segment %u ends beyond %u bytes", i, MAX_IMAGE);
+            return emu_load_fail(l->why, "segment %u ends beyond %u bytes", i, MAX_IMAGE);
         }
         low = ph.p_vaddr < low ? ph.p_vaddr : low;
         high = max64(high, ph.p_vaddr + ph.p_memsz);
     }
     if (low >= high) {
-        return fail(l->why, "the ELF file has no segments to load");
+        return emu_load_fail(l->why, "the ELF file has no segments to load");
     }
     l->base = low & ~(uint64_t)4095;
     p->image_bytes = (high - l->base + 4095) & ~(uint64_t)4095;
     p->image = aligned_alloc(4096, p->image_bytes);
     if (p->image == NULL) {
-        return fail(l->why, "out of memory for %zu bytes of segments", p->image_bytes);
+        return emu_load_fail(l->why, "out of memory for %zu bytes of segments", p->image_bytes);
     }
     memset(p->image, 0, p->image_bytes);
     for (unsigned i = 0; segment(l, i, &ph); i++) {
@@ -166,7 +97,7 @@ static bool load_segments(struct loader *l)
         memcpy(p->image + (ph.p_vaddr - l->base), l->file + ph.p_offset, ph.p_filesz);
         if ((ph.p_flags & PF_X) != 0) {
             if (p->text != NULL) {
-                return fail(l->why, "the ELF file has more than one executable segment");
+                return emu_load_fail(l->why, "the ELF file has more than one executable segment");
             }
             p->text = p->image + (ph.p_vaddr - l->base);
             p->text_bytes = (uint32_t)ph.p_filesz & ~3u;
@@ -174,7 +105,7 @@ static bool load_segments(struct loader *l)
         }
     }
     if (p->text == NULL || p->text_bytes == 0 || p->text_vaddr % 4 != 0) {
-        return fail(l->why, "the ELF file has no code");
+        return emu_load_fail(l->why, "the ELF file has no code");
     }
     return true;
 }
@@ -190,7 +121,7 @@ static bool load_dynamic(struct loader *l)
             Elf64_Dyn d;
 
             if (from == NULL) {
-                return fail(l->why, "the dynamic section lies outside the segments");
+                return emu_load_fail(l->why, "the dynamic section lies outside the segments");
             }
             memcpy(&d, from, sizeof(d));
             if (d.d_tag == DT_NULL) {
@@ -201,12 +132,12 @@ static bool load_dynamic(struct loader *l)
         }
     }
     if (l->symbols == 0 || l->strings == 0 || l->hash == 0 || loaded(l, l->hash, 8) == NULL || loaded(l, l->strings, l->strings_bytes) == NULL) {
-        return fail(l->why, "the ELF file has no dynamic symbols");
+        return emu_load_fail(l->why, "the ELF file has no dynamic symbols");
     }
     memcpy(hash, loaded(l, l->hash, 8), 8);
     l->num_symbols = hash[1]; /* length of the chain array */
     if (loaded(l, l->symbols, (uint64_t)l->num_symbols * sizeof(Elf64_Sym)) == NULL) {
-        return fail(l->why, "the dynamic symbols lie outside the segments");
+        return emu_load_fail(l->why, "the dynamic symbols lie outside the segments");
     }
     return true;
 }
@@ -239,17 +170,17 @@ static bool relocate(struct loader *l)
         uint8_t *to;
 
         if (from == NULL) {
-            return fail(l->why, "the relocations lie outside the segments");
+            return emu_load_fail(l->why, "the relocations lie outside the segments");
         }
         memcpy(&r, from, sizeof(r));
         to = loaded(l, r.r_offset, 8);
         if (to == NULL || ELF64_R_SYM(r.r_info) >= l->num_symbols) {
-            return fail(l->why, "a relocation points outside the segments");
+            return emu_load_fail(l->why, "a relocation points outside the segments");
         }
         if (ELF64_R_TYPE(r.r_info) == 3) {
             memcpy(&s, loaded(l, l->symbols + ELF64_R_SYM(r.r_info) * sizeof(s), sizeof(s)), sizeof(s));
         } else if (ELF64_R_TYPE(r.r_info) != 13) {
-            return fail(l->why, "unknown relocation type %u", (unsigned)ELF64_R_TYPE(r.r_info));
+            return emu_load_fail(l->why, "unknown relocation type %u", (unsigned)ELF64_R_TYPE(r.r_info));
         }
         value = (uint64_t)(uintptr_t)l->program->image - l->base + s.st_value + (uint64_t)r.r_addend;
         memcpy(to, &value, 8);
@@ -258,74 +189,6 @@ static bool relocate(struct loader *l)
 }
 
 /* ---- kernels ---- */
-
-static uint32_t field(const uint8_t *d, unsigned at)
-{
-    uint32_t value;
-
-    memcpy(&value, d + at, 4);
-    return value;
-}
-
-static bool read_descriptor(struct loader *l, struct emu_kernel *k, uint64_t address)
-{
-    const uint8_t *d = loaded(l, address, 64);
-    const struct emu_program *p = l->program;
-    uint32_t rsrc1, rsrc2, rsrc3, properties;
-    uint64_t entry, offset;
-
-    if (d == NULL) {
-        return fail(l->why, "kernel %s: its descriptor lies outside the segments", k->name);
-    }
-    rsrc3 = field(d, 44);
-    rsrc1 = field(d, 48);
-    rsrc2 = field(d, 52);
-    properties = field(d, 56);
-    k->lds_bytes = field(d, 0);
-    k->private_bytes = field(d, 4);
-    k->kernarg_bytes = field(d, 8);
-    memcpy(&offset, d + 16, 8);
-    k->preload_dwords = properties >> 16 & 0x7f;
-    k->preload_offset = properties >> 23;
-    /* A kernel with preloaded arguments begins with 256 bytes for firmware that cannot preload. */
-    entry = address + offset + (k->preload_dwords > 0 ? 256 : 0) - p->text_vaddr;
-    if (entry >= p->text_bytes || entry % 4 != 0) {
-        return fail(l->why, "kernel %s: its entry lies outside the code", k->name);
-    }
-    k->entry = (uint32_t)entry;
-    k->user = properties & 0x7f;
-    k->num_user_sgprs = rsrc2 >> 1 & 31;
-    k->private_offset = (rsrc2 & 1) != 0;
-    for (unsigned i = 0; i < 3; i++) {
-        k->group_id[i] = (rsrc2 >> (7 + i) & 1) != 0;
-    }
-    k->group_info = (rsrc2 >> 10 & 1) != 0;
-    k->workitem_id_dims = rsrc2 >> 11 & 3;
-    k->mode = (rsrc1 >> 12 & 0xff) | (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9;
-    k->total_vgprs = ((rsrc1 & 63) + 1) * 8;
-    k->arch_vgprs = ((rsrc3 & 63) + 1) * 4;
-    if ((k->mode & 15) != 0 || (rsrc1 >> 26 & 1) != 0) {
-        return fail(l->why, "kernel %s: only rounding to nearest even without FP16_OVFL is implemented", k->name);
-    }
-    if ((properties >> 10 & 1) != 0) {
-        return fail(l->why, "kernel %s: wave32 on a wave64 machine", k->name);
-    }
-    if (k->kernarg_bytes > 1u << 20 || k->preload_offset + k->preload_dwords > (k->kernarg_bytes + 3) / 4) {
-        return fail(l->why, "kernel %s: %u bytes of arguments, of which dwords %u to %u are preloaded", k->name, (unsigned)k->kernarg_bytes,
-                    (unsigned)k->preload_offset, (unsigned)(k->preload_offset + k->preload_dwords));
-    }
-    if (k->explicit_bytes > k->kernarg_bytes) {
-        return fail(l->why, "kernel %s: explicit arguments end behind the kernarg block", k->name);
-    }
-    for (uint32_t i = 0; i < k->num_hidden; i++) {
-        const struct emu_hidden_arg *h = &k->hidden[i];
-
-        if (h->bytes == 0 || h->bytes > 8 || h->offset > k->kernarg_bytes || h->bytes > k->kernarg_bytes - h->offset) {
-            return fail(l->why, "kernel %s: a hidden argument lies outside the kernarg block", k->name);
-        }
-    }
-    return true;
-}
 
 static bool load_kernels(struct loader *l)
 {
@@ -347,7 +210,7 @@ static bool load_kernels(struct loader *l)
             name = ((uint64_t)n.n_namesz + 3) & ~3ull;
             end = at + sizeof(n) + name + (((uint64_t)n.n_descsz + 3) & ~3ull);
             if (end > ph.p_filesz) {
-                return fail(l->why, "a note ends behind its segment");
+                return emu_load_fail(l->why, "a note ends behind its segment");
             }
             if (n.n_type == 32 && n.n_namesz == 7 && memcmp(note + sizeof(n), "AMDGPU", 7) == 0) {
                 if (!emu_metadata_read(p, note + sizeof(n) + name, n.n_descsz, l->why)) {
@@ -358,7 +221,7 @@ static bool load_kernels(struct loader *l)
         }
     }
     if (p->num_kernels == 0) {
-        return fail(l->why, "the ELF file's metadata name no kernels");
+        return emu_load_fail(l->why, "the ELF file's metadata name no kernels");
     }
     for (uint32_t i = 0; i < p->num_kernels; i++) {
         struct emu_kernel *k = &p->kernels[i];
@@ -367,20 +230,23 @@ static bool load_kernels(struct loader *l)
         bool found;
 
         if (symbol == NULL) {
-            return fail(l->why, "out of memory");
+            return emu_load_fail(l->why, "out of memory");
         }
         sprintf(symbol, "%s.kd", k->name);
         found = find_symbol(l, symbol, strlen(symbol), &address);
         free(symbol);
         if (!found) {
-            return fail(l->why, "kernel %s has no descriptor", k->name);
+            return emu_load_fail(l->why, "kernel %s has no descriptor", k->name);
         }
         k->program = p;
         k->stats = calloc(1, sizeof(*k->stats));
         if (k->stats == NULL) {
-            return fail(l->why, "out of memory");
+            return emu_load_fail(l->why, "out of memory");
         }
-        if (!read_descriptor(l, k, address)) {
+        if (loaded(l, address, 64) == NULL) {
+            return emu_load_fail(l->why, "kernel %s: its descriptor lies outside the segments", k->name);
+        }
+        if (!emu_descriptor_read(k, loaded(l, address, 64), address, l->why)) {
             return false;
         }
     }
@@ -394,24 +260,24 @@ static bool check_header(struct loader *l, const char *arch)
     memcpy(&h, l->file, sizeof(h));
     if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB || h.e_machine != EM_AMDGPU_ ||
         h.e_ident[EI_OSABI] != OSABI_AMDGPU_HSA || h.e_type != ET_DYN) {
-        return fail(l->why, "not an AMD HSA code object (machine %u, type %u)", h.e_machine, h.e_type);
+        return emu_load_fail(l->why, "not an AMD HSA code object (machine %u, type %u)", h.e_machine, h.e_type);
     }
     l->program->code_object = h.e_ident[EI_ABIVERSION] + 2;
     if (l->program->code_object != 4 && l->program->code_object != 5) {
-        return fail(l->why, "code object version %d: 4 and 5 are supported", l->program->code_object);
+        return emu_load_fail(l->why, "code object version %d: 4 and 5 are supported", l->program->code_object);
     }
     if (h.e_phentsize != sizeof(Elf64_Phdr) || h.e_phoff > l->bytes || (uint64_t)h.e_phnum * sizeof(Elf64_Phdr) > l->bytes - h.e_phoff) {
-        return fail(l->why, "the program headers lie outside the file");
+        return emu_load_fail(l->why, "the program headers lie outside the file");
     }
     for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++) {
         if (strcmp(arch, archs[i].name) == 0) {
             l->program->arch = archs[i].arch;
             snprintf(l->program->arch_name, sizeof(l->program->arch_name), "%s", arch);
             return (h.e_flags & 0xff) == archs[i].mach ||
-                   fail(l->why, "the code object is for machine 0x%x, not for %s", (unsigned)(h.e_flags & 0xff), arch);
+                   emu_load_fail(l->why, "the code object is for machine 0x%x, not for %s", (unsigned)(h.e_flags & 0xff), arch);
         }
     }
-    return fail(l->why, "no such arch: %s", arch);
+    return emu_load_fail(l->why, "no such arch: %s", arch);
 }
 
 struct emu_program *emu_program_load(const void *image, size_t bytes, const char *arch, const char *debug_path, char *why)
@@ -419,12 +285,12 @@ struct emu_program *emu_program_load(const void *image, size_t bytes, const char
     struct loader l = {.file = image, .bytes = bytes, .why = why};
     struct emu_program *p;
 
-    if (!find_elf(&l.file, &l.bytes, arch, why)) {
+    if (!emu_find_elf(&l.file, &l.bytes, arch, why)) {
         return NULL;
     }
     p = calloc(1, sizeof(*p));
     if (p == NULL) {
-        fail(why, "out of memory");
+        emu_load_fail(why, "out of memory");
         return NULL;
     }
     l.program = p;

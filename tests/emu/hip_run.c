@@ -12,6 +12,7 @@
 #include "hip_module.h"
 
 #define MAX_DEVICES 16
+#define MAX_DEPTH 8
 
 static pthread_mutex_t run_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t run_changed = PTHREAD_COND_INITIALIZER;
@@ -20,9 +21,12 @@ static struct emu_program *replacement;
 static uint64_t runs; /* alone */
 
 static struct {
-    int size, present;
+    int size, depth, present; /* present: launches of the next gang that are here */
+    int have[MAX_DEVICES];    /* of each device */
     uint64_t seed, done, max_steps; /* done: gangs that have run */
-    struct emu_launch launches[MAX_DEVICES]; /* [device]; kernel NULL: not here yet */
+    struct emu_launch launches[MAX_DEVICES][MAX_DEPTH]; /* with arguments of their own, but for the last of a device */
+    emu_gang_ended *ended;
+    void *arg;
     bool failed;
     struct emu_result result;
 } gang;
@@ -56,38 +60,84 @@ static void run_alone(const struct emu_launch *launch, uint64_t number)
     }
 }
 
-/* With the lock held, which is given up meanwhile. The last to come runs all. */
-static void run_in_gang(int device, const struct emu_launch *launch)
+/* Launch i of a gang is number i % depth of device ordinals[i / depth]. */
+struct members {
+    struct emu_launch launches[MAX_DEVICES * MAX_DEPTH];
+    int ordinals[MAX_DEVICES], n;
+};
+
+static void launch_ended(int launch, void *arg)
 {
+    const struct members *m = arg;
+    if (gang.ended != NULL) {
+        gang.ended(m->ordinals[launch / gang.depth], launch % gang.depth, gang.arg);
+    }
+}
+
+/* With the lock held. */
+static void collect(struct members *m)
+{
+    int devices_in = 0;
+    m->n = 0;
+    for (int d = 0; d < MAX_DEVICES; d++) {
+        for (int i = 0; i < gang.have[d]; i++) {
+            m->launches[m->n] = gang.launches[d][i];
+            m->launches[m->n].after = i > 0 ? m->n : 0;
+            m->n++;
+        }
+        if (gang.have[d] > 0) {
+            m->ordinals[devices_in++] = d;
+        }
+    }
+}
+
+static void free_members(const struct members *m)
+{
+    for (int i = 0; i < m->n; i++) {
+        if (i % gang.depth != gang.depth - 1) {
+            free((void *)m->launches[i].args);
+        }
+    }
+}
+
+/* With the lock held, which is given up meanwhile. The last to come runs all. */
+static void run_in_gang(int device, const struct emu_launch *launch, uint32_t args_bytes)
+{
+    static struct members members; /* one gang at a time */
     uint64_t mine = gang.done;
     if (gang.failed) {
         return;
     }
-    if (gang.launches[device].kernel != NULL) {
-        fprintf(stderr, "FAILED: emu: two launches of device %d in one gang of %d\n", device, gang.size);
+    if (gang.have[device] == gang.depth) {
+        fprintf(stderr, "FAILED: emu: more than %d launches of device %d in one gang\n", gang.depth, device);
         abort();
     }
-    gang.launches[device] = *launch;
-    if (++gang.present < gang.size) {
+    struct emu_launch *slot = &gang.launches[device][gang.have[device]++];
+    *slot = *launch;
+    gang.present++;
+    if (gang.have[device] < gang.depth) {
+        void *args = malloc(args_bytes);
+        if (args == NULL) {
+            abort();
+        }
+        slot->args = memcpy(args, launch->args, args_bytes);
+        return;
+    }
+    if (gang.present < gang.size * gang.depth) {
         while (gang.done == mine) {
             pthread_cond_wait(&run_changed, &run_lock);
         }
         return;
     }
-    struct emu_launch launches[MAX_DEVICES];
-    struct emu_options options = {.seed = mix(gang.seed, gang.done), .max_steps = gang.max_steps};
-    int n = 0;
-    for (int i = 0; i < MAX_DEVICES; i++) {
-        if (gang.launches[i].kernel != NULL) {
-            launches[n++] = gang.launches[i];
-        }
-    }
-    memset(gang.launches, 0, sizeof(gang.launches));
+    struct emu_options options = {.seed = mix(gang.seed, gang.done), .max_steps = gang.max_steps, .ended = launch_ended, .arg = &members};
+    struct emu_result result = {0};
+    collect(&members);
+    memset(gang.have, 0, sizeof(gang.have));
     gang.present = 0;
     pthread_mutex_unlock(&run_lock);
-    struct emu_result result = {0};
-    bool ok = emu_run(launches, n, &options, &result);
+    bool ok = emu_run(members.launches, members.n, &options, &result);
     pthread_mutex_lock(&run_lock);
+    free_members(&members);
     gang.failed = !ok;
     gang.result = result;
     gang.done++;
@@ -103,7 +153,7 @@ void emu_hip_run(int device, struct emu_launch *launch)
     launch->kernel = other != NULL ? other : launch->kernel;
     launch->device = device_of(device);
     if (gang.size != 0) {
-        run_in_gang(device, launch);
+        run_in_gang(device, launch, info.explicit_bytes);
         pthread_mutex_unlock(&run_lock);
         return;
     }
@@ -112,15 +162,18 @@ void emu_hip_run(int device, struct emu_launch *launch)
     run_alone(launch, number);
 }
 
-/* ---- control ---- */
+/* ---- what tests call ---- */
 
-static void control_gang(int n, uint64_t seed, uint64_t max_steps)
+static void gangs_start(int n, int depth, uint64_t seed, uint64_t max_steps, emu_gang_ended *ended, void *arg)
 {
     pthread_mutex_lock(&run_lock);
     memset(&gang, 0, sizeof(gang));
     gang.size = n;
+    gang.depth = depth;
     gang.seed = seed;
     gang.max_steps = max_steps;
+    gang.ended = ended;
+    gang.arg = arg;
     for (int i = 0; i < MAX_DEVICES; i++) {
         emu_device_free(devices[i]);
         devices[i] = NULL;
@@ -128,16 +181,16 @@ static void control_gang(int n, uint64_t seed, uint64_t max_steps)
     pthread_mutex_unlock(&run_lock);
 }
 
-static bool control_failed(struct emu_result *result)
+static bool gangs_result(struct emu_result *result)
 {
     pthread_mutex_lock(&run_lock);
-    bool failed = gang.failed;
+    bool ok = !gang.failed;
     *result = gang.result;
     pthread_mutex_unlock(&run_lock);
-    return failed;
+    return ok;
 }
 
-static bool control_replace(const char *path, char *why)
+static bool gangs_replace(const char *path, char *why)
 {
     FILE *file = fopen(path, "rb");
     static char image[8u << 20];
@@ -156,10 +209,10 @@ static bool control_replace(const char *path, char *why)
     return program != NULL;
 }
 
-static bool control_counts(const char *name, struct emu_counts *counts, uint64_t *launches)
+static bool gangs_counts(const char *name, struct emu_counts *counts, uint64_t *launches)
 {
     return emu_hip_counts(name, replacement, counts, launches);
 }
 
-FAKE_EXPORT extern const struct ccl_emu_control ccl_emu;
-const struct ccl_emu_control ccl_emu = {.gang = control_gang, .failed = control_failed, .replace = control_replace, .counts = control_counts};
+FAKE_EXPORT extern const struct ccl_emu_gangs ccl_emu;
+const struct ccl_emu_gangs ccl_emu = {.start = gangs_start, .result = gangs_result, .replace = gangs_replace, .counts = gangs_counts};

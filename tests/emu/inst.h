@@ -94,8 +94,9 @@ enum {
 /* Where flat addresses of LDS and scratch memory begin; no address of a process is that high. */
 #define EMU_SHARED_BASE 0x0001000000000000ull
 #define EMU_PRIVATE_BASE 0x0002000000000000ull
-extern const struct emu_op emu_ops_salu[], emu_ops_valu[], emu_ops_valu_float[], emu_ops_valu_packed[], emu_ops_valu_compare[];
-extern const struct emu_op emu_ops_mfma[], emu_ops_control[]; /* all end with a NULL name */
+extern const struct emu_op emu_ops_salu[], emu_ops_control[], emu_ops_mfma[]; /* all end with a NULL name */
+extern const struct emu_op emu_ops_valu[], emu_ops_valu_wide[], emu_ops_valu_float[], emu_ops_valu_half[];
+extern const struct emu_op emu_ops_valu_packed[], emu_ops_valu_convert[], emu_ops_valu_compare[];
 extern const struct emu_op emu_ops_smem[], emu_ops_vmem[], emu_ops_ds[], emu_ops_sched[];
 
 const struct emu_op *emu_find_op(const char *name); /* NULL: none; after the first program was loaded */

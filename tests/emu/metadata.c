@@ -2,11 +2,10 @@
  *
  * Reads the metadata note of a code object: a MessagePack map whose "amdhsa.kernels" describe the kernels and their arguments (LLVM's "User Guide
  * for AMDGPU Backend", section Code Object V5 Metadata). Only what a loader needs of MessagePack; unknown keys are skipped. */
-#include "metadata.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "load.h"
 
 #define MAX_DEPTH 16
 
@@ -244,7 +243,7 @@ bool emu_metadata_read(struct emu_program *program, const uint8_t *note, size_t 
         }
     }
     if (r.bad) {
-        snprintf(why, EMU_TEXT, "the metadata note is broken at byte %td of %zu", r.p - note, bytes);
+        emu_load_fail(why, "the metadata note is broken at byte %td of %zu", r.p - note, bytes);
     }
     return !r.bad;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A loaded code object and its kernels, and what a launch writes before the first instruction: arguments, dispatch packet, initial registers. elf.c
- * reads the ELF, metadata.c its kernel descriptions, launch.c starts waves. */
+ * A loaded code object and its kernels, and what a launch writes before the first instruction: arguments, dispatch packet, initial registers. load.h
+ * says which file loads what; launch.c starts waves. */
 #ifndef EMU_PROGRAM_H
 #define EMU_PROGRAM_H
 
