@@ -124,7 +124,7 @@ static bool write_back(struct emu_wave *w, const struct emu_inst *i)
     }
     EMU_COUNT(w, write_backs, 1);
     a->scope = w->arch == EMU_GFX90A ? EMU_SCOPE_SYSTEM : (uint8_t)((i->mods & EMU_SC0 ? 1 : 0) + (i->mods & EMU_SC1 ? 2 : 0));
-    a->stamp = w->group->grid->device->clock;
+    a->stamp = ++w->group->grid->device->clock;
     emu_access_issue(w, a);
     return true;
 }

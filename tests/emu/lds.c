@@ -73,7 +73,7 @@ static bool touch_byte(struct emu_wave *w, unsigned lane, uint32_t addr, struct 
 {
     uint32_t epoch = w->group->epoch, self = w->index, mark = epoch << EPOCH_SHIFT | self | (use == EMU_LDS_ATOMIC ? ATOMIC : 0);
 
-    if (use != EMU_LDS_WRITE && s->write == 0) {
+    if (use == EMU_LDS_ATOMIC && s->write == 0) {
         return emu_wave_fail(w, "lane %u: LDS byte %u is read, which was never written", lane, (unsigned)addr);
     }
     if (!after_write(s->write, epoch, self, use == EMU_LDS_ATOMIC)) {
@@ -111,6 +111,18 @@ uint8_t *emu_lds_touch(struct emu_wave *w, unsigned lane, uint32_t addr, uint32_
         }
     }
     return g->lds + addr;
+}
+
+bool emu_lds_written(const struct emu_wave *w, uint32_t addr, uint32_t bytes)
+{
+    const struct shadow *s = (const struct shadow *)w->group->lds_shadow + addr;
+
+    for (uint32_t i = 0; i < bytes; i++) {
+        if (s[i].write == 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* ---- what is outstanding at a barrier ---- */

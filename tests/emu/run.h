@@ -74,7 +74,7 @@ static inline struct emu_gang *emu_gang_of(const struct emu_wave *w)
 
 static inline struct emu_path emu_path_of(const struct emu_wave *w)
 {
-    return (struct emu_path){w->group->grid->device, w->group->l1, w->group->xcd, &w->group->grid->gang->fate};
+    return (struct emu_path){w->group->grid->device, w->group->l1, w->group->xcd, &w->group->grid->gang->fate, 0};
 }
 
 /* A counter of a wave's kernel. */

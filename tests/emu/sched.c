@@ -29,7 +29,7 @@ static void draw_mood(struct emu_gang *gang)
     m->early = PICK(r, 0, 2000, 16000, 40000, 65536);
     m->linger = PICK(r, 0, 6000, 20000, 50000);
     m->tear = PICK(r, 0, 1000, 8000, 30000);
-    m->evict = PICK(r, 300, 1500, 6000, 20000);
+    m->evict = PICK(r, 0, 300, 1500, 6000, 20000);
     m->evictions = PICK(r, 1, 4, 30, 100);
     m->stay = PICK(r, 0, 0, 20000, 50000);
     m->starve = PICK(r, 0, 0, 50000, 63000);

@@ -77,12 +77,13 @@ void draw_shape(uint64_t *state, unsigned kinds, int n, int max_blocks, struct s
     s->rows = chance(state, 70) ? 1 : 2 + below(state, 4);
     s->cols = draw_cols(state);
     s->cols = s->rows > 1 && s->cols > 500 ? 500 : s->cols;
+    const bool mismatch = s->kind == DO_MISMATCH;
+    s->cols += mismatch && s->cols == 1; /* the rank that disagrees has fewer */
     bool even = chance(state, 50);
     s->ld_send = s->cols + (s->rows > 1 && chance(state, 60) ? (even ? (16 - s->cols % 16) % 16 : below(state, 30)) : 0);
     s->ld_recv = s->cols + (s->rows > 1 && chance(state, 60) ? (even ? (16 - s->cols % 16) % 16 + 16 : below(state, 30)) : 0);
     s->in_place = chance(state, 20);
     s->ld_send = s->in_place ? s->ld_recv : s->ld_send;
-    const bool mismatch = s->kind == DO_MISMATCH;
     s->config.variant = variants[mismatch ? DO_DIRECT : s->kind];
     const bool copy = s->kind == DO_COPY, aligned = chance(state, 50), any_memory = s->kind == DO_AUTO || s->kind == DO_PARTITIONED;
     const bool all_plain = s->kind == DO_LL || s->kind == DO_STAGED ? chance(state, 50) : any_memory && chance(state, 30);
