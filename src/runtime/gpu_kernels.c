@@ -79,8 +79,7 @@ static bool is_traced(const struct ccl_code_object *o)
     return length >= 7 && strcmp(o->file + length - 7, "_traced") == 0;
 }
 
-/* "gfx942 gfx950 ..." of this build. */
-static void list_archs(char *text, size_t bytes)
+void ccl_gpu_list_code(char *text, size_t bytes)
 {
     size_t used = 0;
     snprintf(text, bytes, "none");
@@ -101,7 +100,7 @@ static void list_archs(char *text, size_t bytes)
 static cclResult_t no_code(const char *arch)
 {
     char archs[256];
-    list_archs(archs, sizeof(archs));
+    ccl_gpu_list_code(archs, sizeof(archs));
     return ccl_error_set(cclInvalidUsage, CCL_RT, "no code object for %s in this build of libccl, which has: %s", arch, archs);
 }
 
@@ -115,8 +114,7 @@ static cclResult_t load_module(const struct ccl_code_object *o, const char *arch
         ccl_gpu.driver_version(&version);
         ccl_gpu_failed(error, "module_load");
         return ccl_error_set(cclInvalidUsage, CCL_RT,
-                             "driver version %d is too old for the code object %s (%s), error %d", version, o->file,
-                             o->arch, error);
+                             "driver version %d is too old for the code object %s of %s, error %d", version, o->file, arch, error);
     }
     return error == 0 ? cclSuccess : ccl_gpu_failed(error, "module_load");
 }
