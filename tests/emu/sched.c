@@ -368,13 +368,13 @@ static void give_way(struct emu_gang *gang, uint64_t progress, uint64_t steps, b
         return;
     }
     gang->idle += gang->steps - steps + (slept ? SLEEP_STEPS : 0);
-    if (!is_idle(gang) || ++gang->idle_turns % 4 != 0) {
+    if (!is_idle(gang) || ++gang->idle_turns % 16 != 0) {
         return;
     }
-    if (gang->idle_turns < 64) {
+    if (gang->idle_turns < 128) {
         sched_yield();
     } else {
-        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     }
 }
 
