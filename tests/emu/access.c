@@ -114,16 +114,6 @@ static void transfer_parts(const struct emu_path *p, struct emu_access *a, const
     }
 }
 
-uint64_t emu_access_stamp(const struct emu_access *a)
-{
-    for (const struct emu_access *b = a->vm ? a->next_vm : NULL; b != NULL; b = b->next_vm) {
-        if (b->kind == EMU_ACCESS_WRITE_BACK) {
-            return b->stamp;
-        }
-    }
-    return 0;
-}
-
 static void perform(struct emu_wave *w, struct emu_access *a)
 {
     struct emu_gang *gang = emu_gang_of(w);
@@ -131,7 +121,11 @@ static void perform(struct emu_wave *w, struct emu_access *a)
     uint64_t select[2] = {a->todo[0], a->todo[1]};
     bool whole = true;
 
-    p.stamp = emu_access_stamp(a);
+    if (a->kind == gang->mood.slow_kind && emu_chance(&gang->fate.rng, 63000) &&
+        (gang->mood.slow_grid == UINT32_MAX || w->group->grid == &gang->grids[gang->mood.slow_grid])) {
+        gang->stalled = true;
+        return;
+    }
     if (a->kind == EMU_ACCESS_WRITE_BACK) {
         a->done = emu_mem_write_back(&p, (enum emu_scope)a->scope, a->stamp, emu_chance(&gang->fate.rng, gang->mood.tear) ?
                                      1 + emu_below(&gang->fate.rng, 8) : UINT32_MAX);
@@ -161,6 +155,11 @@ static void perform(struct emu_wave *w, struct emu_access *a)
     a->begun = true;
     a->todo[0] &= ~select[0];
     a->todo[1] &= ~select[1];
+    for (struct emu_access *b = a->next_vm; a->kind == EMU_ACCESS_STORE && b != NULL; b = b->next_vm) {
+        if (b->kind == EMU_ACCESS_WRITE_BACK) { /* takes it, but not what other waves stored since it was issued */
+            b->stamp = p.device->clock;
+        }
+    }
     if ((a->todo[0] | a->todo[1]) == 0) {
         a->done = true;
         if (a->kind == EMU_ACCESS_TO_LDS) {
@@ -169,17 +168,14 @@ static void perform(struct emu_wave *w, struct emu_access *a)
     }
 }
 
-/* a is the younger one. */
 static bool conflicts(const struct emu_access *a, const struct emu_access *b)
 {
     /* "No special action is required for coherence between the lanes of a single wavefront", so accesses of a wave to one address keep their order; of
      * two loads only those that bypass the L1, which may be atomic. */
-    if (a->kind == EMU_ACCESS_WRITE_BACK) {
-        /* buffer_wbl2: "Performs L2 writeback to ensure previous global/generic store/atomicrmw are visible", without a wait in between. */
-        return b->kind == EMU_ACCESS_STORE || b->kind == EMU_ACCESS_ATOMIC;
-    }
-    if (b->kind == EMU_ACCESS_WRITE_BACK) {
-        return false; /* it takes what was performed before it was issued (stamp), and older stores of its wave */
+    if (a->kind == EMU_ACCESS_WRITE_BACK || b->kind == EMU_ACCESS_WRITE_BACK) {
+        /* "buffer_wbl2 ... Performs L2 writeback to ensure previous global/generic store/atomicrmw are visible": the sequences put no wait before it, so it
+         * comes behind the older stores of its wave. */
+        return a->kind == EMU_ACCESS_WRITE_BACK && b->kind != EMU_ACCESS_WRITE_BACK && b->kind != EMU_ACCESS_LOAD;
     }
     if ((a->kind == EMU_ACCESS_LOAD || a->kind == EMU_ACCESS_TO_LDS) && (b->kind == EMU_ACCESS_LOAD || b->kind == EMU_ACCESS_TO_LDS) &&
         (a->scope < EMU_SCOPE_AGENT || b->scope < EMU_SCOPE_AGENT)) {
@@ -322,7 +318,7 @@ static bool retire(struct emu_wave *w, struct emu_access *a)
             }
         }
     }
-    if (a->kind == EMU_ACCESS_DS || a->kind == EMU_ACCESS_TO_LDS) {
+    if (a->lds_lanes != 0) {
         emu_lds_retire(w, a);
     }
     emu_access_free(emu_gang_of(w), a);

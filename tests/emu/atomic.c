@@ -139,7 +139,6 @@ void emu_atomic_lane(struct emu_wave *w, struct emu_access *a, unsigned lane)
     struct emu_atomic_args args = {.op = (enum emu_atomic)a->inst->sub, .bytes = a->size};
     uint64_t old;
 
-    p.stamp = emu_access_stamp(a);
     memcpy(&args.data, data, a->size);
     if (args.op == EMU_ATOMIC_CMPSWAP) {
         memcpy(&args.compare, data + a->size, a->size);

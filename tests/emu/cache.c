@@ -295,11 +295,6 @@ void emu_mem_read_scalar(const struct emu_path *p, uint64_t addr, void *out, uin
 
 /* ---- stores ---- */
 
-static uint64_t new_stamp(const struct emu_path *p)
-{
-    return p->stamp != 0 ? p->stamp : ++p->device->clock;
-}
-
 void emu_mem_write(const struct emu_path *p, uint64_t addr, const void *data, uint32_t bytes, enum emu_scope scope)
 {
     struct emu_device *d = p->device;
@@ -328,7 +323,7 @@ void emu_mem_write(const struct emu_path *p, uint64_t addr, const void *data, ui
     take_copy(d, p->xcd, target == l2 ? EMU_LEVEL_L2 : EMU_LEVEL_AGENT, tag, p->fate);
     line = place(d, target, tag, p->fate);
     memcpy(line->data + at, data, bytes);
-    mark_dirty(target, line, mask, new_stamp(p));
+    mark_dirty(target, line, mask, ++d->clock);
 }
 
 /* "Atomic read-modify-write instructions implicitly bypass the L1 cache ... They do use sc1 to indicate system or agent scope coherence." */
@@ -367,7 +362,7 @@ uint64_t emu_mem_modify(const struct emu_path *p, uint64_t addr, uint32_t bytes,
     memcpy(&old, line->data + at, bytes);
     value = next(old, context);
     memcpy(line->data + at, &value, bytes);
-    mark_dirty(&d->agent, line, mask, new_stamp(p));
+    mark_dirty(&d->agent, line, mask, ++d->clock);
     return old;
 }
 

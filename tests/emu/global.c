@@ -43,15 +43,18 @@ static bool addresses(struct emu_wave *w, const struct emu_inst *i, unsigned vad
     return true;
 }
 
-/* Flat addresses of LDS are served at once, in a data register of their own; q keeps the other lanes. */
+/* Lanes of a flat instruction whose addresses are in the LDS aperture. */
 static bool flat_lds(struct emu_wave *w, const struct emu_inst *i, struct emu_request *q)
 {
     for (unsigned lane = 0; i->text[0] == 'f' && lane < EMU_LANES; lane++) {
         if ((q->lanes >> lane & 1) && q->addr[lane] >> 48 == EMU_SHARED_BASE >> 48) {
-            return emu_wave_fail(w, "lane %u: flat access to LDS (0x%llx): not implemented, the kernels cast to the address space", lane,
-                                 (unsigned long long)q->addr[lane]);
+            q->lds_lanes |= 1ull << lane;
         }
     }
+    if (q->lds_lanes != 0 && q->kind == EMU_ACCESS_ATOMIC) {
+        return emu_wave_fail(w, "flat atomic on LDS: not implemented");
+    }
+    q->lanes &= ~q->lds_lanes;
     return true;
 }
 
@@ -124,7 +127,7 @@ static bool write_back(struct emu_wave *w, const struct emu_inst *i)
     }
     EMU_COUNT(w, write_backs, 1);
     a->scope = w->arch == EMU_GFX90A ? EMU_SCOPE_SYSTEM : (uint8_t)((i->mods & EMU_SC0 ? 1 : 0) + (i->mods & EMU_SC1 ? 2 : 0));
-    a->stamp = ++w->group->grid->device->clock;
+    a->stamp = w->group->grid->device->clock;
     emu_access_issue(w, a);
     return true;
 }

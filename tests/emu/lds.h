@@ -27,6 +27,8 @@ void emu_lds_retire(struct emu_wave *w, struct emu_access *a);
 
 /* Loads into LDS: the bytes belong to the access from its issue until it is retired. */
 bool emu_lds_expect(struct emu_wave *w, struct emu_access *a);
+/* The LDS lanes of a flat load or store, at once: a wave's own LDS accesses keep their order. */
+bool emu_lds_flat(struct emu_wave *w, struct emu_access *a);
 void emu_lds_arrive(struct emu_wave *w, struct emu_access *a);
 
 #endif

@@ -82,6 +82,10 @@ static bool constant(struct emu_operand *o, const char *s, size_t n, enum type t
     char buffer[64], *end;
     bool hex;
 
+    if (n > 5 && starts(s, "lit(") && s[n - 1] == ')') { /* a literal that would fit the short form */
+        s += 4;
+        n -= 5;
+    }
     if (n >= sizeof(buffer)) {
         return false;
     }
@@ -352,7 +356,7 @@ bool emu_parse(struct emu_inst *inst, const char *text, const uint32_t *code, ch
     if (!parse_operands(inst, text + n + strspn(text + n, " \t"), mnemonic, code, used)) {
         return false;
     }
-    if (code[0] >> 28 == 0xb && code[0] >> 23 < 0x17d) { /* SOPK; above: SOP1, SOPC */
+    if (code[0] >> 28 == 0xb && (code[0] >> 23 & 31) < 0x1d) { /* SOPK; the codes above are SOP1, SOPC, SOPP */
         for (unsigned i = 0; i < inst->num_operands && i < 2; i++) {
             if (inst->ops[i].kind == EMU_IMM && (i == 0 || inst->ops[0].kind != EMU_IMM)) {
                 inst->ops[i].value = (uint32_t)(int16_t)(uint16_t)code[0];
