@@ -221,41 +221,42 @@ static uint32_t ordered_lgkm(const struct emu_wave *w)
     return n;
 }
 
-/* The next covered access that is not done, or, with skip, the skip-th. Returns NULL behind the last. */
-static struct emu_access *covered(const struct emu_wave *w, int vmcnt, int lgkmcnt, uint32_t skip, uint32_t *count)
+#define MAX_COVERED 128
+
+/* Accesses that the counts cover and that are not done. */
+static uint32_t covered(const struct emu_wave *w, int vmcnt, int lgkmcnt, struct emu_access *list[MAX_COVERED])
 {
     uint32_t left, n = 0;
 
     if (vmcnt >= 0 && w->num_vm > 0) {
-        left = ordered_vm(w);
-        for (struct emu_access *a = w->vm; a != NULL; a = a->next_vm) {
+        left = vmcnt > 0 ? ordered_vm(w) : UINT32_MAX;
+        for (struct emu_access *a = w->vm; a != NULL && n < MAX_COVERED; a = a->next_vm) {
             bool covers = a->unordered ? vmcnt == 0 : left-- > (uint32_t)vmcnt;
 
-            if (covers && !a->done && n++ == skip) {
-                return a;
+            if (covers && !a->done) {
+                list[n++] = a;
             }
         }
     }
     if (lgkmcnt == 0) { /* LDS operations are performed when issued */
-        for (struct emu_access *a = w->lgkm; a != NULL; a = a->next_lgkm) {
-            if (!a->done && (!a->vm || vmcnt < 0) && n++ == skip) {
-                return a;
+        for (struct emu_access *a = w->lgkm; a != NULL && n < MAX_COVERED; a = a->next_lgkm) {
+            if (!a->done && (!a->vm || vmcnt < 0)) {
+                list[n++] = a;
             }
         }
     }
-    *count = n;
-    return NULL;
+    return n;
 }
 
 bool emu_access_progress(struct emu_wave *w, int vmcnt, int lgkmcnt)
 {
-    uint32_t count = 0;
+    struct emu_access *list[MAX_COVERED];
+    uint32_t n = covered(w, vmcnt, lgkmcnt, list);
 
-    covered(w, vmcnt, lgkmcnt, UINT32_MAX, &count);
-    if (count == 0) {
+    if (n == 0) {
         return false;
     }
-    perform(w, first_in_order(w, covered(w, vmcnt, lgkmcnt, emu_below(&emu_gang_of(w)->fate.rng, count), &count)));
+    perform(w, first_in_order(w, list[n == 1 ? 0 : emu_below(&emu_gang_of(w)->fate.rng, n)]));
     return true;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Kernels of test_program.c: what a workitem learns about its launch, once through hidden arguments (code object v5) and once through the dispatch packet
- * (v4); and constant data, which is reached from the program counter. */
+ * Kernels of test_program.c: what a workitem learns about its launch, once through hidden arguments (code object v5) and once through the
+ * dispatch packet (v4); and constant data, which is reached from the program counter. */
 struct row {
     unsigned group, item, group_size, grid_size, value, table;
 };

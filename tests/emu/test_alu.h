@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the tests of single instructions share. A test lists instructions with a function that says, in its own words, what each does; `--asm ARCH` prints
- * them as assembly, and run with the code objects it steps a wave through them with random and edge operands and compares all registers. */
+ * What the tests of single instructions share. A test lists instructions with a function that says, in its own words, what each does; `--asm
+ * ARCH` prints them as assembly, and run with the code objects it steps a wave through them with random and edge operands and compares all
+ * registers. */
 #ifndef EMU_TEST_ALU_H
 #define EMU_TEST_ALU_H
 
@@ -35,10 +36,11 @@ static inline uint64_t rnd64(void)
 
 static inline uint32_t edge32(void)
 {
-    static const uint32_t edges[] = {0, 1, 2, 0xffffffff, 0xfffffffe, 0x7fffffff, 0x80000000, 0x80000001, 31, 32, 33, 63, 64, 15, 16, 0xff, 0x100, 0xffff,
-                                     0x10000, 0x7fff, 0x8000, 0x00ff00ff, 0x55555555, 0xaaaaaaaa, 0xffffff, 0x800000, /* floats: */ 0x3f800000, 0xbf800000,
-                                     0x3f000000, 0x40000000, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f7fffff, 0x00800000, 0x007fffff, 0x4f000000, 0xcf000000,
-                                     0x4f800000, 0x4effffff, 0x3effffff, 0x477fefff, 0x477ff000, 0x38800000, 0x33000000, 0x33000001, 0x387fffff,
+    static const uint32_t edges[] = {0, 1, 2, 0xffffffff, 0xfffffffe, 0x7fffffff, 0x80000000, 0x80000001, 31, 32, 33, 63, 64, 15, 16,
+                                     0xff, 0x100, 0xffff, 0x10000, 0x7fff, 0x8000, 0x00ff00ff, 0x55555555, 0xaaaaaaaa, 0xffffff, 0x800000,
+                                     /* floats: */ 0x3f800000, 0xbf800000, 0x3f000000, 0x40000000, 0x7f800000, 0xff800000, 0x7fc00000,
+                                     0x7f7fffff, 0x00800000, 0x007fffff, 0x4f000000, 0xcf000000, 0x4f800000, 0x4effffff, 0x3effffff,
+                                     0x477fefff, 0x477ff000, 0x38800000, 0x33000000, 0x33000001, 0x387fffff,
                                      /* halves: */ 0x3c003c00, 0xbc00c000, 0x7bff0400, 0x7c00fc00, 0x03ff0001, 0x7e003800};
     uint32_t r = rnd();
 

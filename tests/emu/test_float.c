@@ -195,6 +195,9 @@ R(pk_fma32, l->r = bits_of(fused(fa(l), fb(l), fc(l))) |
 R(mix, putf(l, fused(half(l->a), fb(l), half(l->c >> 16)));)
 R(dot2, float s = fc(l) + (float)(half(l->a) * half(l->b)); putf(l, s + (float)(half(l->a >> 16) * half(l->b >> 16)));)
 
+R(f32_f16_high, putf(l, half(l->a >> 16));)
+R(add16_parts, put(l, (l->d & 0xffff) | to_half(-(long double)half(l->a >> 16) + half(l->b)) << 16);)
+
 R(lt, l->carry = fa(l) < fb(l);)
 R(nlt, l->carry = !(fa(l) < fb(l));)
 R(eq, l->carry = fa(l) == fb(l);)
@@ -225,34 +228,40 @@ static const struct row rows[] = {
     {"v_add_f32_e64 v0, -|v2|, -v4", add_mods, NAN32}, {"v_add_f32_e64 v0, v2, v4 clamp", add_clamp, NAN32},
     {"v_add_f32 v0, v2, v4", add_flush, NAN32 | FLUSH}, {"v_add_f32_e64 v0, v2, v4 mul:2", add_flush_mul, NAN32 | FLUSH},
     {"v_add_f32_e64 v0, v2, v4 mul:2", add, NAN32}, {"v_sub_f32 v0, v2, v4", sub, NAN32}, {"v_subrev_f32 v0, v2, v4", subrev, NAN32},
-    {"v_mul_f32 v0, v2, v4", mul, NAN32}, {"v_mul_legacy_f32 v0, v2, v4", mul_legacy, NAN32 | ON_GFX90A}, {"v_min_f32 v0, v2, v4", min, NAN32},
-    {"v_max_f32 v0, v2, v4", max, NAN32}, {"v_fma_f32 v0, v2, v4, v6", fma_, NAN32}, {"v_fmac_f32 v0, v2, v4", fmac, NAN32},
-    {"v_fmamk_f32 v0, v2, 0x40200000, v6", fmamk, NAN32 | ON_GFX942 | ON_GFX950}, {"v_fmaak_f32 v0, v2, v4, 0x40200000", fmaak, NAN32 | ON_GFX942 | ON_GFX950},
-    {"v_mad_f32 v0, v2, v4, v6", mad, NAN32 | MAD}, {"v_mac_f32 v0, v2, v4", mac, NAN32 | MAD}, {"v_med3_f32 v0, v2, v4, v6", med3, NAN32},
-    {"v_max3_f32 v0, v2, v4, v6", max3, NAN32}, {"v_rcp_f32 v0, v2", rcp, NAN32}, {"v_rcp_iflag_f32 v0, v2", rcp, NAN32}, {"v_rsq_f32 v0, v2", rsq, NAN32},
-    {"v_sqrt_f32 v0, v2", root, NAN32}, {"v_floor_f32 v0, v2", floor_, NAN32}, {"v_ceil_f32 v0, v2", ceil_, NAN32}, {"v_trunc_f32 v0, v2", trunc_, NAN32},
-    {"v_rndne_f32 v0, v2", rndne, NAN32}, {"v_ldexp_f32 v0, v2, v4", ldexp_, NAN32}, {"v_add_f64 v[0:1], v[2:3], v[4:5]", add64, NAN64},
-    {"v_add_f64 v[0:1], 1.0, v[4:5]", add64_one, NAN64}, {"v_mul_f64 v[0:1], v[2:3], -v[4:5]", mul64, NAN64},
-    {"v_max_f64 v[0:1], v[2:3], v[4:5]", max64, NAN64}, {"v_cvt_f32_i32 v0, v2", f32_i32, 0}, {"v_cvt_f32_u32 v0, v2", f32_u32, 0},
-    {"v_cvt_f32_ubyte2 v0, v2", ubyte2, 0}, {"v_cvt_u32_f32 v0, v2", u32_f32, 0}, {"v_cvt_i32_f32 v0, v2", i32_f32, 0},
-    {"v_cvt_i32_f64 v0, v[2:3]", i32_f64, 0}, {"v_cvt_u32_f64 v0, v[2:3]", u32_f64, 0}, {"v_cvt_f64_u32 v[0:1], v2", f64_u32, 0},
-    {"v_cvt_f64_i32 v[0:1], v2", f64_i32, 0}, {"v_cvt_f64_f32 v[0:1], v2", f64_f32, NAN64}, {"v_cvt_f32_f64 v0, v[2:3]", f32_f64, NAN32},
-    {"v_cvt_f16_f32 v0, v2", f16_f32, NANPK}, {"v_cvt_f32_f16 v0, v2", f32_f16, NAN32}, {"v_cvt_f16_i16 v0, v2", f16_i16, 0},
-    {"v_cvt_u16_f16 v0, v2", u16_f16, 0}, {"v_cvt_pkrtz_f16_f32 v0, v2, v4", rtz, NANPK}, {"v_cvt_pk_f16_f32 v0, v2, v4", pk_f16_f32, NANPK | NEW},
-    {"v_cvt_pk_bf16_f32 v0, v2, v4", pk_bf16_f32, NANPK | NEW}, {"v_cvt_pk_u16_u32 v0, v2, v4", pk_u16, 0}, {"v_add_f16 v0, v2, v4", add16, NANPK},
-    {"v_add_f16 v0, 1.0, v4", add16_lit, NANPK}, {"v_mul_f16 v0, v2, v4", mul16, NANPK}, {"v_mul_f16_e64 v0, -|v2|, v4", mul16_neg, NANPK},
-    {"v_min_f16 v0, v2, v4", min16, NANPK}, {"v_fma_f16 v0, v2, v4, v6", fma16, NANPK},
-    {"v_fma_f16 v0, v2, v4, v6 op_sel:[1,0,0,1]", fma16_sel, NANPK}, {"v_rcp_f16 v0, v2", rcp16, NANPK}, {"v_pk_add_f16 v0, v2, v4", pk_add16, NANPK},
-    {"v_pk_add_f16 v0, v2, v4 op_sel:[1,0] op_sel_hi:[1,0] neg_lo:[0,1]", pk_add16_sel, NANPK}, {"v_pk_fma_f16 v0, v2, v4, v6", pk_fma16, NANPK},
-    {"v_pk_max_f16 v0, v2, v4", pk_max16, NANPK}, {"v_pk_mul_f16 v0, v2, 1.0 op_sel_hi:[1,0]", pk_mul16_one, NANPK},
-    {"v_pk_add_f32 v[0:1], v[2:3], v[4:5]", pk_add32, NAN32}, {"v_pk_mul_f32 v[0:1], v[2:3], s[2:3] op_sel_hi:[1,0]", pk_mul32_sel, NAN32},
+    {"v_mul_f32 v0, v2, v4", mul, NAN32}, {"v_mul_legacy_f32 v0, v2, v4", mul_legacy, NAN32 | ON_GFX90A},
+    {"v_min_f32 v0, v2, v4", min, NAN32}, {"v_max_f32 v0, v2, v4", max, NAN32}, {"v_fma_f32 v0, v2, v4, v6", fma_, NAN32},
+    {"v_fmac_f32 v0, v2, v4", fmac, NAN32}, {"v_fmamk_f32 v0, v2, 0x40200000, v6", fmamk, NAN32 | ON_GFX942 | ON_GFX950},
+    {"v_fmaak_f32 v0, v2, v4, 0x40200000", fmaak, NAN32 | ON_GFX942 | ON_GFX950}, {"v_mad_f32 v0, v2, v4, v6", mad, NAN32 | MAD},
+    {"v_mac_f32 v0, v2, v4", mac, NAN32 | MAD}, {"v_med3_f32 v0, v2, v4, v6", med3, NAN32}, {"v_max3_f32 v0, v2, v4, v6", max3, NAN32},
+    {"v_rcp_f32 v0, v2", rcp, NAN32}, {"v_rcp_iflag_f32 v0, v2", rcp, NAN32}, {"v_rsq_f32 v0, v2", rsq, NAN32},
+    {"v_sqrt_f32 v0, v2", root, NAN32}, {"v_floor_f32 v0, v2", floor_, NAN32}, {"v_ceil_f32 v0, v2", ceil_, NAN32},
+    {"v_trunc_f32 v0, v2", trunc_, NAN32}, {"v_rndne_f32 v0, v2", rndne, NAN32}, {"v_ldexp_f32 v0, v2, v4", ldexp_, NAN32},
+    {"v_add_f64 v[0:1], v[2:3], v[4:5]", add64, NAN64}, {"v_add_f64 v[0:1], 1.0, v[4:5]", add64_one, NAN64},
+    {"v_mul_f64 v[0:1], v[2:3], -v[4:5]", mul64, NAN64}, {"v_max_f64 v[0:1], v[2:3], v[4:5]", max64, NAN64},
+    {"v_cvt_f32_i32 v0, v2", f32_i32, 0}, {"v_cvt_f32_u32 v0, v2", f32_u32, 0}, {"v_cvt_f32_ubyte2 v0, v2", ubyte2, 0},
+    {"v_cvt_u32_f32 v0, v2", u32_f32, 0}, {"v_cvt_i32_f32 v0, v2", i32_f32, 0}, {"v_cvt_i32_f64 v0, v[2:3]", i32_f64, 0},
+    {"v_cvt_u32_f64 v0, v[2:3]", u32_f64, 0}, {"v_cvt_f64_u32 v[0:1], v2", f64_u32, 0}, {"v_cvt_f64_i32 v[0:1], v2", f64_i32, 0},
+    {"v_cvt_f64_f32 v[0:1], v2", f64_f32, NAN64}, {"v_cvt_f32_f64 v0, v[2:3]", f32_f64, NAN32}, {"v_cvt_f16_f32 v0, v2", f16_f32, NANPK},
+    {"v_cvt_f32_f16 v0, v2", f32_f16, NAN32}, {"v_cvt_f16_i16 v0, v2", f16_i16, 0}, {"v_cvt_u16_f16 v0, v2", u16_f16, 0},
+    {"v_cvt_pkrtz_f16_f32 v0, v2, v4", rtz, NANPK}, {"v_cvt_pk_f16_f32 v0, v2, v4", pk_f16_f32, NANPK | NEW},
+    {"v_cvt_pk_bf16_f32 v0, v2, v4", pk_bf16_f32, NANPK | NEW}, {"v_cvt_pk_u16_u32 v0, v2, v4", pk_u16, 0},
+    {"v_add_f16 v0, v2, v4", add16, NANPK}, {"v_add_f16 v0, 1.0, v4", add16_lit, NANPK}, {"v_mul_f16 v0, v2, v4", mul16, NANPK},
+    {"v_mul_f16_e64 v0, -|v2|, v4", mul16_neg, NANPK}, {"v_min_f16 v0, v2, v4", min16, NANPK}, {"v_fma_f16 v0, v2, v4, v6", fma16, NANPK},
+    {"v_fma_f16 v0, v2, v4, v6 op_sel:[1,0,0,1]", fma16_sel, NANPK}, {"v_rcp_f16 v0, v2", rcp16, NANPK},
+    {"v_pk_add_f16 v0, v2, v4", pk_add16, NANPK},
+    {"v_pk_add_f16 v0, v2, v4 op_sel:[1,0] op_sel_hi:[1,0] neg_lo:[0,1]", pk_add16_sel, NANPK},
+    {"v_pk_fma_f16 v0, v2, v4, v6", pk_fma16, NANPK}, {"v_pk_max_f16 v0, v2, v4", pk_max16, NANPK},
+    {"v_pk_mul_f16 v0, v2, 1.0 op_sel_hi:[1,0]", pk_mul16_one, NANPK}, {"v_pk_add_f32 v[0:1], v[2:3], v[4:5]", pk_add32, NAN32},
+    {"v_pk_mul_f32 v[0:1], v[2:3], s[2:3] op_sel_hi:[1,0]", pk_mul32_sel, NAN32},
     {"v_pk_fma_f32 v[0:1], v[2:3], v[4:5], v[6:7] neg_hi:[0,0,1]", pk_fma32, NAN32},
     {"v_fma_mix_f32 v0, v2, v4, v6 op_sel:[0,0,1] op_sel_hi:[1,0,1]", mix, NAN32}, {"v_dot2_f32_f16 v0, v2, v4, v6", dot2, NAN32},
+    {"v_cvt_f32_f16_sdwa v0, v2 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:WORD_1", f32_f16_high, NAN32},
+    {"v_add_f16_sdwa v0, -v2, v4 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:WORD_1 src1_sel:WORD_0", add16_parts, NANPK},
     {"v_cmp_lt_f32 vcc, v2, v4", lt, MASK}, {"v_cmp_nlt_f32 vcc, v2, v4", nlt, MASK}, {"v_cmp_eq_f32 vcc, v2, v4", eq, MASK},
     {"v_cmp_neq_f32 vcc, v2, v4", neq, MASK}, {"v_cmp_lg_f32 vcc, v2, v4", lg, MASK}, {"v_cmp_nle_f32 vcc, v2, v4", nle, MASK},
     {"v_cmp_u_f32 vcc, v2, v4", u, MASK}, {"v_cmp_o_f32 vcc, v2, v4", o, MASK}, {"v_cmp_gt_f32_e64 vcc, |v2|, -v4", gt_abs, MASK},
-    {"v_cmp_ge_f64 vcc, v[2:3], v[4:5]", ge64, MASK}, {"v_cmp_gt_f16 vcc, v2, v4", gt16, MASK}, {"v_cmp_class_f32 vcc, v2, v4", classes, MASK},
-    {"v_cmpx_lt_f32 vcc, v2, v4", lt, MASK | CMPX},
+    {"v_cmp_ge_f64 vcc, v[2:3], v[4:5]", ge64, MASK}, {"v_cmp_gt_f16 vcc, v2, v4", gt16, MASK},
+    {"v_cmp_class_f32 vcc, v2, v4", classes, MASK}, {"v_cmpx_lt_f32 vcc, v2, v4", lt, MASK | CMPX},
 };
 
 int main(int argc, char **argv)

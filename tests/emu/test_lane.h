@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tests of vector instructions that compute lane by lane. In the text of a row: destination v0 or v[0:1]; sources v2, v4, v6 or v[2:3], v[4:5], v[6:7], or
- * s2, s4 or s[2:3], s[4:5]; carries in vcc, the same in s[10:11]; masks of comparisons go to vcc. */
+ * Tests of vector instructions that compute lane by lane. In the text of a row: destination v0 or v[0:1]; sources v2, v4, v6 or v[2:3],
+ * v[4:5], v[6:7], or s2, s4 or s[2:3], s[4:5]; carries in vcc, the same in s[10:11]; masks of comparisons go to vcc. */
 #ifndef EMU_TEST_LANE_H
 #define EMU_TEST_LANE_H
 
@@ -15,6 +15,9 @@ struct lane {
     uint64_t sa, sb;    /* the scalar sources */
     bool carry;         /* in; when the row has MASK, out */
     uint64_t r;         /* the destination's two registers behind; starts as d */
+    const uint32_t *row; /* the first source in all lanes */
+    unsigned lane;
+    uint64_t exec;
 };
 
 enum { MASK = 1, NAN32 = 2, NAN64 = 4, NAN16 = 8, NANPK = 16, CMPX = 32, FLUSH = 64 }; /* NAN: any NaN is as good as another; FLUSH: no denormals */
@@ -86,7 +89,7 @@ static void try_row(struct bench *b, const struct emu_inst *inst, const struct r
         return;
     }
     for (unsigned lane = 0; lane < EMU_LANES; lane++) {
-        struct lane l = {.sa = sa, .sb = sb, .carry = (carry >> lane & 1) != 0};
+        struct lane l = {.sa = sa, .sb = sb, .carry = (carry >> lane & 1) != 0, .row = before[2], .lane = lane, .exec = exec};
         uint64_t got = lane64(b, 0, lane);
 
         l.d = l.r = (uint64_t)before[1][lane] << 32 | before[0][lane];

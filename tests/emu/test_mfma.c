@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every matrix instruction multiplies matrices without symmetry as a plain triple loop does, the elements placed as the matrix instruction calculator
- * of AMD places them (the rules here go from lane and register to the element; those of mfma.c go the other way). */
+ * Every matrix instruction multiplies matrices without symmetry as a plain triple loop does, the elements placed as the matrix instruction
+ * calculator of AMD places them (the rules here go from lane and register to the element; those of mfma.c go the other way). */
 #include "test_alu.h"
 
 enum type { F16, BF16, F32, F64, I8 };
@@ -124,7 +124,8 @@ static void print_forms(const char *arch)
 
 static double draw(const struct form *f)
 {
-    return f->type == I8 ? (double)(rnd() % 256) - 128 : f->type == F16 || f->type == BF16 ? ((double)(rnd() % 64) - 31) / 4 : ((double)(rnd() % 512) - 255) / 16;
+    return f->type == I8 ? (double)(rnd() % 256) - 128 :
+           f->type == F16 || f->type == BF16 ? ((double)(rnd() % 64) - 31) / 4 : ((double)(rnd() % 512) - 255) / 16;
 }
 
 static uint64_t encode(const struct form *f, double x)

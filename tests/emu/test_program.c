@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Code objects of versions 4 and 5 load, alone and out of a bundle, and their kernels learn the right launch; a broken or foreign file is refused with a
- * reason and never read outside its bytes (run with the address sanitizer). */
+ * Code objects of versions 4 and 5 load, alone and out of a bundle, and their kernels learn the right launch; a broken or foreign file is
+ * refused with a reason and never read outside its bytes (run with the address sanitizer). */
 #include <sys/mman.h>
 
 #include "test_alu.h"
