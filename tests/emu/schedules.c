@@ -16,7 +16,7 @@
 #include "gangs.h"
 #include "schedules.h"
 
-#define MOST_STEPS 8000000 /* of a gang; good ones take up to two million */
+#define MOST_STEPS 16000000 /* of a gang; good ones take up to two million */
 
 /* The kernel that a case is about, how many ranks, which operations lead to it, most operations of a gang. */
 static const struct kernel_case {
