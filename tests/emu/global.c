@@ -137,11 +137,14 @@ bool emu_loads_first_operand(const struct emu_inst *i)
     return (i->sub & EMU_SUB_LOAD) != 0 && (i->exec != atomic);
 }
 
-#define LOAD(name, form, width) {"global_load_" name, load, EMU_VMEM, form | EMU_SUB_LOAD, width, 0}, {"flat_load_" name, load, EMU_VMEM, form | EMU_SUB_LOAD, width, 0}
+#define LOAD(name, form, width) {"global_load_" name, load, EMU_VMEM, form | EMU_SUB_LOAD, width, 0}, \
+    {"flat_load_" name, load, EMU_VMEM, form | EMU_SUB_LOAD, width, 0}
 #define STORE(name, form, width) {"global_store_" name, store, EMU_VMEM, form, width, 0}, {"flat_store_" name, store, EMU_VMEM, form, width, 0}
-#define ATOMIC(name, op) {"global_atomic_" name, atomic, EMU_VMEM, EMU_ATOMIC_##op, 4, 0}, {"flat_atomic_" name, atomic, EMU_VMEM, EMU_ATOMIC_##op, 4, 0}, \
+#define ATOMIC(name, op) {"global_atomic_" name, atomic, EMU_VMEM, EMU_ATOMIC_##op, 4, 0}, \
+    {"flat_atomic_" name, atomic, EMU_VMEM, EMU_ATOMIC_##op, 4, 0}, \
     {"buffer_atomic_" name, emu_buffer_atomic, EMU_VMEM, EMU_ATOMIC_##op, 4, 0}
-#define ATOMIC8(name, op) {"global_atomic_" name, atomic, EMU_VMEM, EMU_ATOMIC_##op, 8, 0}, {"flat_atomic_" name, atomic, EMU_VMEM, EMU_ATOMIC_##op, 8, 0}, \
+#define ATOMIC8(name, op) {"global_atomic_" name, atomic, EMU_VMEM, EMU_ATOMIC_##op, 8, 0}, \
+    {"flat_atomic_" name, atomic, EMU_VMEM, EMU_ATOMIC_##op, 8, 0}, \
     {"buffer_atomic_" name, emu_buffer_atomic, EMU_VMEM, EMU_ATOMIC_##op, 8, 0}
 #define ATOMICS(name, op) ATOMIC(name, op), ATOMIC8(name "_x2", op)
 #define BUFFER_LOAD(name, form, width) {"buffer_load_" name, emu_buffer_load, EMU_VMEM, form | EMU_SUB_LOAD, width, 0}

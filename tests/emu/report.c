@@ -80,8 +80,8 @@ bool emu_wave_fail(struct emu_wave *w, const char *format, ...)
     vsnprintf(what, sizeof(what), format, args);
     va_end(args);
     source_line(grid->program, w->inst != NULL ? w->inst->pc : w->pc, source, sizeof(source));
-    snprintf(gang->result->text, EMU_TEXT, "%s\n  kernel %s on device %d (%s), workgroup %u of %u, wave %u of %u, step %llu, seed %llu\n  at 0x%x: %s%s", what,
-             grid->kernel->name, grid->device->number, grid->program->arch_name, w->group->id, grid->launch->grid, w->index, w->group->num_waves,
+    snprintf(gang->result->text, EMU_TEXT, "%s\n  kernel %s on device %d (%s), workgroup %u of %u, wave %u of %u, step %llu, seed %llu\n  at 0x%x: %s%s",
+             what, grid->kernel->name, grid->device->number, grid->program->arch_name, w->group->id, grid->launch->grid, w->index, w->group->num_waves,
              (unsigned long long)gang->steps, (unsigned long long)gang->options->seed, w->inst != NULL ? w->inst->pc : w->pc,
              w->inst != NULL ? w->inst->text : "no instruction", source);
     return false;
@@ -112,12 +112,15 @@ void emu_report_hang(struct emu_gang *gang)
             continue;
         }
         source_line(w->group->grid->program, w->pc, source, sizeof(source));
-        used += (size_t)snprintf(text + used, EMU_TEXT - used, "\n  device %d %s: %u waves%s at 0x%x (workgroup %u wave %u first)%s", w->group->grid->device->number,
-                                 w->group->grid->kernel->name, same, w->at_barrier ? " at a barrier" : "", w->pc, w->group->id, w->index, source);
+        used += (size_t)snprintf(text + used, EMU_TEXT - used,
+                                 "\n  device %d %s: %u waves%s at 0x%x (workgroup %u wave %u first)%s",
+                                 w->group->grid->device->number, w->group->grid->kernel->name, same,
+                                 w->at_barrier ? " at a barrier" : "", w->pc, w->group->id, w->index, source);
     }
     for (uint32_t g = 0; g < gang->num_grids && used < EMU_TEXT - 1; g++) {
         if (!gang->grids[g].started) {
-            used += (size_t)snprintf(text + used, EMU_TEXT - used, "\n  device %d %s has not begun", gang->grids[g].device->number, gang->grids[g].kernel->name);
+            used += (size_t)snprintf(text + used, EMU_TEXT - used, "\n  device %d %s has not begun", gang->grids[g].device->number,
+                                     gang->grids[g].kernel->name);
         }
     }
 }

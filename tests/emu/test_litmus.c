@@ -152,6 +152,7 @@ static bool run(const struct row *row, const struct emu_kernel *kernel, struct e
 {
     struct args args[2];
     struct emu_launch launches[2];
+    struct emu_options options;
     bool two = row->shape == TWO_DEVICES || row->shape == TWO_DEVICES_ONE_ROLE;
 
     fresh();
@@ -160,7 +161,8 @@ static bool run(const struct row *row, const struct emu_kernel *kernel, struct e
         launches[i] = (struct emu_launch){.kernel = kernel, .device = devices[i], .grid = row->shape == ONE_DEVICE_TWO_GROUPS ? 2 : 1,
                                           .threads = row->threads, .args = &args[i]};
     }
-    return emu_run(launches, two ? 2 : 1, &(struct emu_options){.seed = seed, .max_steps = row->check == anything ? 100000 : 3000000}, result) && row->check(row->count);
+    options = (struct emu_options){.seed = seed, .max_steps = row->check == anything ? 100000 : 3000000};
+    return emu_run(launches, two ? 2 : 1, &options, result) && row->check(row->count);
 }
 
 static void test_row(const char *arch, const struct row *row, const struct emu_program *program, struct emu_device *const devices[2])
