@@ -68,6 +68,13 @@ CCL_DEVICE void ccl_warp_sync(void)
     __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
     __builtin_amdgcn_wave_barrier();
 }
+/* True when it is so for some lane of the wave that is here. Lanes that have left a loop wait behind it for those still inside, so a lane that has to end the
+ * others' waits must do it inside, and all leave together. */
+#if defined(CCL_ON_CDNA)
+CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w64(x != 0) != 0; }
+#else
+CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w32(x != 0) != 0; }
+#endif
 CCL_DEVICE void ccl_pause(void) { __builtin_amdgcn_s_sleep(1); }
 CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return (uint32_t)(((uint64_t)x * y) >> 32); }
 /* All outstanding loads of this wave have arrived, so that the first wait inside a loop need not drain stores too. */
@@ -151,6 +158,7 @@ CCL_DEVICE void ccl_block_sync(void) { __syncthreads(); }
 CCL_DEVICE void ccl_block_release_system(void) { __syncthreads(); }
 CCL_DEVICE void ccl_flag_release_system(void) { ccl_fence_release_system(); }
 CCL_DEVICE void ccl_warp_sync(void) { __syncwarp(); }
+CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return x; } /* lanes go their own ways */
 CCL_DEVICE void ccl_pause(void) {}
 CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return __umulhi(x, y); }
 #define CCL_AFRESH(a) ((void)(a))

@@ -146,17 +146,27 @@ CCL_DEVICE_SLOW uint32_t ccl_slow_poll(CCL_ARGS a, uint64_t addr, uint32_t tag, 
     return bad;
 }
 
+/* Ends the waits of all lanes and blocks of this rank, by their slow polls: for peers that may never come. */
+CCL_DEVICE void ccl_stop_waits(CCL_ARGS a) { ccl_or_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->priv)->stop, 1); }
+
 CCL_DEVICE uint64_t ccl_wait_word(CCL_ARGS a, uint64_t addr, uint32_t tag, uint32_t want, uint32_t peer, uint64_t alt,
                                   uint32_t *bad)
 {
     uint64_t w = ccl_load_acquire_system_u64(addr);
+    uint32_t waits = CCL_TAG(w) != tag || CCL_VALUE(w) < want;
     (void)alt;
-    for (uint32_t polls = 1; CCL_TAG(w) != tag || CCL_VALUE(w) < want; polls++) {
+    for (uint32_t polls = 1; ccl_wave_any(waits); polls++) {
+        if (!waits) {
+            continue; /* others of the wave wait */
+        }
         ccl_pause();
         if ((polls & 63) == 0 && (*bad = ccl_slow_poll(a, addr, tag, want, peer, polls)) != 0) {
-            break;
+            ccl_stop_waits(a);
+            waits = 0;
+            continue;
         }
         w = ccl_load_acquire_system_u64(addr);
+        waits = CCL_TAG(w) != tag || CCL_VALUE(w) < want;
     }
     return w;
 }

@@ -128,7 +128,7 @@ MUTANTS = [
              "return ctl + a->lay.adv + ((uint64_t)(n & 0) * a->n + src) * 64;")]),
     Mutant("advert_not_compared", "ranks that disagree are not told apart",
            [("kernels/advert_packets.h", "if (CCL_TAG(w) == n && CCL_VALUE(w) != a->sig) {", "if (CCL_TAG(w) == n && CCL_VALUE(w) == CCL_SIG_REVOKED) {"),
-            ("kernels/advert_packets.h", "                       : CCL_BAD_MISMATCH;", "                       : CCL_BAD_NONE;")],
+            ("kernels/advert_packets.h", "return same ? CCL_BAD_NONE : CCL_BAD_MISMATCH;", "return CCL_BAD_NONE;")],
            case="mismatch", only=MISMATCH),
     Mutant("drain_missing", "a block that has failed leaves while a peer may store into its rank's memory",
            [("kernels/fail.h", "while (d != 0 && !ccl_drained(a, n, block, src, waited)) {", "while (0 && !ccl_drained(a, n, block, src, waited)) {")],
