@@ -85,7 +85,7 @@ static void check_runs(const struct file *f, const void *image, size_t bytes)
             struct row *out;
             uint32_t value;
         } args = {rows, value};
-        struct emu_launch launch = {emu_program_kernel(p, "where"), device, GRID, THREADS, 0, &args};
+        struct emu_launch launch = {.kernel = emu_program_kernel(p, "where"), .device = device, .grid = GRID, .threads = THREADS, .args = &args};
         struct emu_options options = {.seed = value, .max_steps = 100000};
         struct emu_result result = {0};
 
