@@ -51,25 +51,24 @@ CCL_DEVICE uint32_t ccl_advert_look(CCL_ARGS a, uint64_t line, uint32_t n, uint3
     return same ? CCL_BAD_NONE : CCL_BAD_MISMATCH;
 }
 
-/* Wait for peer's advert n and compare it with mine; *where gets its words 6 and 7. Lanes of a wave leave together, and the one that sees an error ends
- * the waits of the others, whose peers may never come. */
+/* Wait for peer's advert n and compare it with mine; *where gets its words 6 and 7. Lanes of a wave leave together, those whose peers have not come with
+ * CCL_BAD_STOP when another one has seen an error. */
 CCL_DEVICE uint32_t ccl_advert_wait(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t peer, uint32_t words, uint64_t *where)
 {
     const uint64_t line = ccl_advert_addr(a, ccl_ctl_in(a, world, a->rank), n, peer);
     uint32_t found = CCL_ADVERT_ABSENT;
     for (uint32_t polls = 1; ccl_wave_any(found == CCL_ADVERT_ABSENT); polls++) {
-        if (found != CCL_ADVERT_ABSENT) {
-            continue;
+        if (found == CCL_ADVERT_ABSENT) {
+            found = ccl_advert_look(a, line, n, words, where);
         }
-        found = ccl_advert_look(a, line, n, words, where);
         if (found == CCL_ADVERT_ABSENT) {
             ccl_pause();
             const uint32_t bad = (polls & 63) == 0 ? ccl_slow_poll(a, line, n, 0, peer, polls) : (uint32_t)CCL_BAD_NONE;
             found = bad != CCL_BAD_NONE ? bad : found;
         }
-        if (found != CCL_ADVERT_ABSENT && found != CCL_BAD_NONE) {
-            ccl_stop_waits(a);
+        if (ccl_wave_any(found != CCL_ADVERT_ABSENT && found != CCL_BAD_NONE)) {
+            break;
         }
     }
-    return found;
+    return found == CCL_ADVERT_ABSENT ? (uint32_t)CCL_BAD_STOP : found;
 }

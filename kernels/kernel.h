@@ -68,8 +68,8 @@ CCL_DEVICE void ccl_warp_sync(void)
     __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
     __builtin_amdgcn_wave_barrier();
 }
-/* True when it is so for some lane of the wave that is here. Lanes that have left a loop wait behind it for those still inside, so a lane that has to end the
- * others' waits must do it inside, and all leave together. */
+/* True when it is so for some lane of the wave that is here. Lanes that have left a loop wait behind it for those still inside, so the wait of all must end
+ * with the first that has seen an error. */
 #if defined(CCL_ON_CDNA)
 CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w64(x != 0) != 0; }
 #else

@@ -146,9 +146,7 @@ CCL_DEVICE_SLOW uint32_t ccl_slow_poll(CCL_ARGS a, uint64_t addr, uint32_t tag, 
     return bad;
 }
 
-/* Ends the waits of all lanes and blocks of this rank, by their slow polls: for peers that may never come. */
-CCL_DEVICE void ccl_stop_waits(CCL_ARGS a) { ccl_or_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->priv)->stop, 1); }
-
+/* Lanes of a wave leave together; with the error of one the others have CCL_BAD_STOP, if their words are not there. */
 CCL_DEVICE uint64_t ccl_wait_word(CCL_ARGS a, uint64_t addr, uint32_t tag, uint32_t want, uint32_t peer, uint64_t alt,
                                   uint32_t *bad)
 {
@@ -156,17 +154,17 @@ CCL_DEVICE uint64_t ccl_wait_word(CCL_ARGS a, uint64_t addr, uint32_t tag, uint3
     uint32_t waits = CCL_TAG(w) != tag || CCL_VALUE(w) < want;
     (void)alt;
     for (uint32_t polls = 1; ccl_wave_any(waits); polls++) {
-        if (!waits) {
-            continue; /* others of the wave wait */
+        if (waits) {
+            ccl_pause();
+            *bad = (polls & 63) == 0 ? ccl_slow_poll(a, addr, tag, want, peer, polls) : (uint32_t)CCL_BAD_NONE;
+            w = ccl_load_acquire_system_u64(addr);
+            waits = CCL_TAG(w) != tag || CCL_VALUE(w) < want;
+            *bad = waits ? *bad : (uint32_t)CCL_BAD_NONE;
         }
-        ccl_pause();
-        if ((polls & 63) == 0 && (*bad = ccl_slow_poll(a, addr, tag, want, peer, polls)) != 0) {
-            ccl_stop_waits(a);
-            waits = 0;
-            continue;
+        if (ccl_wave_any(*bad)) {
+            *bad = waits && *bad == CCL_BAD_NONE ? (uint32_t)CCL_BAD_STOP : *bad;
+            break;
         }
-        w = ccl_load_acquire_system_u64(addr);
-        waits = CCL_TAG(w) != tag || CCL_VALUE(w) < want;
     }
     return w;
 }
