@@ -222,7 +222,7 @@ static void check_bundle(const struct file *f)
     memcpy(bundle + head, &count, 8);
     at += add_entry(bundle + at, 4096, 0, "host-x86_64-unknown-linux--");
     at += add_entry(bundle + at, 4096, 8, "hipv4-amdgcn-amd-amdhsa--gfx1100");
-    snprintf(id, sizeof(id), "hipv4-amdgcn-amd-amdhsa--%s:sramecc+", f->arch);
+    snprintf(id, sizeof(id), "hipv4-amdgcn-amd-amdhsa--%s", f->arch);
     add_entry(bundle + at, 4096, f->bytes, id);
     memcpy(bundle + 4096, f->data, f->bytes);
     TEST_CHECK(emu_image_bytes(bundle) == bytes);
