@@ -31,7 +31,8 @@ static void draw_mood(struct emu_gang *gang)
     m->early = PICK(r, 0, 2000, 16000, 40000, 65536);
     m->linger = PICK(r, 0, 0, 10000, 40000, 62000);
     m->tear = PICK(r, 0, 1000, 8000, 30000);
-    m->evict = PICK(r, 40, 100, 300, 3000, 20000);
+    /* 0: what a program does not write back or invalidate stays. Not on gfx90a, where the same instructions serve words for the device and for others. */
+    m->evict = gang->grids[0].device->arch == EMU_GFX90A ? PICK(r, 40, 100, 300, 3000, 20000) : PICK(r, 0, 40, 100, 300, 3000, 20000);
     m->evictions = PICK(r, 4, 30, 100);
     m->stay = PICK(r, 0, 0, 20000, 50000);
     m->starve = PICK(r, 0, 0, 50000, 63000);

@@ -136,7 +136,7 @@ static const struct row {
     {"add_system", TWO_DEVICES_ONE_ROLE, THREADS, 5, added, NULL, false},
     {"add_agent", TWO_DEVICES_ONE_ROLE, THREADS, 5, added, "", true},
     {"lds", ONE_GROUP, 256, 0, reversed, NULL, false},
-    {"lds_no_barrier", ONE_GROUP, 256, 0, reversed, "LDS", false},
+    {"lds_no_barrier", ONE_GROUP, 256, 0, reversed, "", false},
     {"lds_no_wait", ONE_GROUP, 256, 0, reversed, "LDS race", false},
     {"lds_unwritten", ONE_GROUP, 256, 0, anything, "never written", false},
     {"lds_out_of_bounds", ONE_GROUP, 256, 1, anything, "out of bounds", false},
