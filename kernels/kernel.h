@@ -71,7 +71,11 @@ CCL_DEVICE void ccl_warp_sync(void)
 /* True when it is so for some lane of the wave that is here. Lanes that have left a loop wait behind it for those still inside, so the wait of all must end
  * with the first that has seen an error. */
 #if defined(CCL_ON_CDNA)
+#if __has_builtin(__builtin_amdgcn_ballot_w64)
 CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w64(x != 0) != 0; }
+#else /* clang 15; 33: not equal */
+CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return __builtin_amdgcn_uicmp(x, 0, 33) != 0; }
+#endif
 #else
 CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w32(x != 0) != 0; }
 #endif
@@ -222,6 +226,7 @@ CCL_DEVICE void ccl_block_sync(void) {}
  * which is nothing on x86. CCL_LITMUS_NO_RELEASE, for tests only, leaves it out: the thread sanitizer must then report a race. */
 CCL_DEVICE void ccl_block_release_system(void) {}
 CCL_DEVICE void ccl_warp_sync(void) {}
+CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return x; }
 #if defined(CCL_LITMUS_NO_RELEASE)
 #define ccl_publish_system ccl_store_relaxed_system_u64
 #else

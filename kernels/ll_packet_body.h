@@ -214,7 +214,7 @@ CCL_DEVICE void ll_helper(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t lane,
         uint64_t where;
         uint32_t peer = ccl_rotate_in(a, world, d), bad = ccl_advert_wait(a, world, n, peer, 2, &where);
         if (bad) {
-            if (bad != CCL_BAD_STOP || sh->bad == CCL_BAD_NONE) {
+            if (ccl_reports(bad, sh->bad)) {
                 sh->peer = peer;
                 sh->bad = bad;
             }

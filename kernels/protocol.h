@@ -22,6 +22,14 @@
 /* Why a wait ended early; 0 = it did not. */
 enum ccl_bad { CCL_BAD_NONE, CCL_BAD_STOP, CCL_BAD_DEAD, CCL_BAD_LEFT, CCL_BAD_MISMATCH, CCL_BAD_NO_WINDOW, CCL_BAD_PLACE };
 
+/* All lanes that have stopped waiting, known: what is written down already. Does this one's reason count? CCL_BAD_STOP must not hide another one, also not of a lane
+ * that writes in the same instruction. */
+CCL_DEVICE uint32_t ccl_reports(uint32_t bad, uint32_t known)
+{
+    const uint32_t better = ccl_wave_any(bad != CCL_BAD_STOP); /* asked by all of them, not behind a || */
+    return bad != CCL_BAD_STOP || (known == CCL_BAD_NONE && !better);
+}
+
 CCL_DEVICE uint64_t ccl_peer_ctl(CCL_ARGS a, uint32_t rank)
 {
     return a->n <= CCL_VALUE_PEERS ? a->peer[rank].ctl
