@@ -141,6 +141,9 @@ static void waiting(size_t count, int variant, int aborting)
 }
 
 /* Every rank streams gathers of all kinds as fast as it can when the abort comes. */
+/* Operations in the stream at the abort. Interpreted ones take half a millisecond each to be found out of date (tiny). */
+static unsigned queued = 10000;
+
 static void busy(int aborting, unsigned delay_ms, int variant)
 {
     cclComm_t comm = tm_comm_create(MPI_COMM_WORLD, NULL);
@@ -160,7 +163,7 @@ static void busy(int aborting, unsigned delay_ms, int variant)
     tm_at("abort of rank %d under load, variant %d", aborting, variant);
     MPI_Barrier(MPI_COMM_WORLD);
     if (tm_rank == aborting) { /* a bounded number, enqueued before the abort: comm is gone when it returns */
-        for (unsigned i = 0; i < 10000 && rc == cclSuccess; i++) {
+        for (unsigned i = 0; i < queued && rc == cclSuccess; i++) {
             size_t count = i % 3 == 0 ? 100 : 20000;
 
             rc = cclAllGather2D(send, count, recv, count, 1, count, cclUint8, &config, comm, stream);
@@ -295,6 +298,7 @@ int main(int argc, char **argv)
 
     TM_INIT(argc, argv);
     full = tm_has_arg("full");
+    queued = tm_has_arg("tiny") ? 200 : queued;
     stream = tm_stream_create();
     TM_MUST(cclDeviceMalloc((void **)&send_part, MOST + 2 * TM_GUARD));
     TM_MUST(cclDeviceMalloc((void **)&recv_all, MOST * (size_t)tm_size + 2 * TM_GUARD));
