@@ -78,8 +78,8 @@ static bool move(struct emu_wave *w, struct emu_access *a, uint32_t offset, cons
             return false;
         }
         memcpy(write ? lds : data, write ? data : lds, bytes);
-        for (uint32_t k = 0; !write && k < bytes; k += 4) {
-            a->unwritten |= (uint8_t)(!emu_lds_written(w, addr[lane] + k, bytes - k < 4 ? bytes - k : 4) << (at + k) / 4);
+        if (!write) {
+            emu_lds_note_unwritten(w, a, addr[lane], bytes, at);
         }
     }
     memcpy(a->lds[place], addr, sizeof(addr));

@@ -113,16 +113,15 @@ uint8_t *emu_lds_touch(struct emu_wave *w, unsigned lane, uint32_t addr, uint32_
     return g->lds + addr;
 }
 
-bool emu_lds_written(const struct emu_wave *w, uint32_t addr, uint32_t bytes)
+void emu_lds_note_unwritten(const struct emu_wave *w, struct emu_access *a, uint32_t addr, uint32_t bytes, uint32_t at)
 {
     const struct shadow *s = (const struct shadow *)w->group->lds_shadow + addr;
 
     for (uint32_t i = 0; i < bytes; i++) {
         if (s[i].write == 0) {
-            return false;
+            a->unwritten |= (uint8_t)(1u << (at + i) / 4);
         }
     }
-    return true;
 }
 
 /* ---- what is outstanding at a barrier ---- */
@@ -229,6 +228,9 @@ bool emu_lds_flat(struct emu_wave *w, struct emu_access *a)
             return false;
         }
         memcpy(store ? lds : data, store ? data : lds, a->width);
+        if (!store) {
+            emu_lds_note_unwritten(w, a, a->lds[0][lane], a->width, 0);
+        }
     }
     return true;
 }

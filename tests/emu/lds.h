@@ -18,8 +18,9 @@ enum emu_lds_use { EMU_LDS_READ, EMU_LDS_WRITE, EMU_LDS_ATOMIC };
 /* Checks bounds, alignment and races of one lane's access, notes it; returns the bytes, or NULL when it failed. */
 uint8_t *emu_lds_touch(struct emu_wave *w, unsigned lane, uint32_t addr, uint32_t bytes, uint32_t alignment, enum emu_lds_use use);
 
-/* Reading bytes that nobody wrote is no error by itself: compilers load ahead of the condition. But what comes of it is unknown. */
-bool emu_lds_written(const struct emu_wave *w, uint32_t addr, uint32_t bytes);
+/* Reading bytes that nobody wrote is no error by itself: compilers load ahead of the condition. But the registers are unknown then, those of the access's data
+ * from byte at on. */
+void emu_lds_note_unwritten(const struct emu_wave *w, struct emu_access *a, uint32_t addr, uint32_t bytes, uint32_t at);
 
 /* A wave arrives at a barrier: what it has not waited for stays unordered. */
 void emu_lds_barrier(struct emu_wave *w);
