@@ -40,8 +40,9 @@ static void draw_mood(struct emu_gang *gang)
     m->start = PICK(r, 200, 3000, 65536, 65536);
     m->finish = PICK(r, 60, 300, 3000, 65536);
     if (gang->options->shared) { /* other processes wait, and tests have limits in seconds */
-        m->starve = m->starve < 32768 ? m->starve : 32768;
-        m->doze = m->doze < 32768 ? m->doze : 32768;
+        m->quantum = m->quantum > 8 ? m->quantum : 8;
+        m->linger = m->linger < 10000 ? m->linger : 10000;
+        m->starve = m->doze = 0;
     }
     m->slow_kind = PICK(r, UINT32_MAX, UINT32_MAX, EMU_ACCESS_WRITE_BACK, EMU_ACCESS_WRITE_BACK, EMU_ACCESS_STORE, EMU_ACCESS_LOAD);
     m->slow_grid = emu_chance(r, 1u << 15) ? UINT32_MAX : emu_below(r, gang->num_grids);
