@@ -97,7 +97,7 @@ static void check_dead(cclComm_t comm, const char *what)
     cclResult_t async = cclSuccess;
     double start = tm_now();
 
-    while (async == cclSuccess && tm_now() - start < 2 * LIMIT_S) {
+    while (async == cclSuccess && tm_now() - start < tm_limit(2 * LIMIT_S)) {
         TM_OK(cclCommGetAsyncError(comm, &async));
         tm_sleep_ms(1);
     }
@@ -151,7 +151,7 @@ static void busy(int aborting, unsigned delay_ms, int variant)
     cclResult_t rc = cclSuccess;
     struct aborter a;
     pthread_t thread;
-    double end = tm_now() + 2 * LIMIT_S;
+    double end = tm_now() + tm_limit(2 * LIMIT_S);
     uint8_t *recv = recv_all, *send = send_part;
 
     config.variant = variant;
@@ -280,7 +280,7 @@ static void cycles(unsigned number)
         before = i == 3 ? open_descriptors() : before;
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    end = tm_now() + 5.0;
+    end = tm_now() + tm_limit(5.0);
     for (after = open_descriptors(); after > before && tm_now() < end; after = open_descriptors()) {
         cclComm_t comm = tm_comm_create(MPI_COMM_SELF, NULL); /* leftovers are collected at later calls */
 

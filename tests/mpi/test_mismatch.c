@@ -156,7 +156,7 @@ static void wait_for_async(cclComm_t comm)
     cclResult_t async = cclSuccess;
     double start = tm_now();
 
-    while (async == cclSuccess && tm_now() - start < 2 * LIMIT_S) {
+    while (async == cclSuccess && tm_now() - start < tm_limit(2 * LIMIT_S)) {
         TM_OK(cclCommGetAsyncError(comm, &async));
         tm_sleep_ms(1);
     }
