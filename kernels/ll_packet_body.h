@@ -63,7 +63,9 @@ struct ll_report {
 CCL_DEVICE void ll_tell(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer, struct ll_report *r)
 {
 #if CCL_ONE_EXIT
-    (void)a, (void)n;
+    (void)n;
+    /* Now: this lane's wave gets to the end only when its other lanes, which may wait for other peers, do. */
+    ccl_or_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->priv)->stop, 1);
     r->bad = bad;
     r->peer = peer;
 #else
@@ -91,7 +93,7 @@ CCL_DEVICE uint32_t ll_slow(CCL_ARGS a, uint32_t n, uint64_t addr, uint32_t src,
             ll_tell(a, n, bad, src, r);
         }
     }
-    return bad;
+    return ccl_afresh(bad); /* not known to the compiler, which would move what an error does behind the loop of all lanes */
 }
 
 CCL_DEVICE_SLOW void ll_bytes(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t first, uint32_t stride, struct ll_report *r)
@@ -219,6 +221,8 @@ CCL_DEVICE void ll_helper(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t lane,
                 sh->bad = bad;
             }
             ccl_or_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->priv)->stop, 1); /* ends the waits of all others */
+        }
+        if (ccl_wave_any(bad)) {
             break;
         }
     }
