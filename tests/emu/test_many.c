@@ -2,7 +2,8 @@
  *
  * More ranks than the first warp of a block has lanes, so that some lanes wait for several peers one after the other: when one lane sees an error, the
  * others must not go on waiting for a peer that never comes, since on AMD the lane with the error waits for them. One rank runs; what the others would
- * have stored is put where it belongs. And: a rank that leaves while a peer may still store tells its host. */
+ * have stored is put where it belongs. And: a peer that died while it stored is noticed, whichever of its words are missing; a rank that leaves while a
+ * peer may still store tells its host. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@
 #define PAGE_BYTES (sizeof(struct ccl_k_page) + 2 * RANKS * sizeof(struct ccl_k_err))
 #define DEVICE_BYTES (1u << 20) /* private words, tables, buffers */
 
-enum wait { FOR_ADVERTS, FOR_DONE, FOR_CHUNKS };
+enum wait { FOR_ADVERTS, FOR_DONE, FOR_CHUNKS, FOR_REST_OF_ADVERT, FOR_REST_OF_PACKET /* of a dead peer; all others have come */ };
 
 static const struct test_case {
     const char *stem, *kernel;
@@ -40,7 +41,8 @@ static const struct test_case {
 } cases[] = {
     {"push", "ccl_k_barrier", 64, FOR_ADVERTS},   {"push", "ccl_k_push_n", 64, FOR_ADVERTS},   {"push", "ccl_k_push_n", 128, FOR_DONE},
     {"push", "ccl_k_push_n", 128, FOR_CHUNKS},    {"ll", "ccl_k_ll_n", 64 + 32, FOR_ADVERTS},  {"copy", "ccl_k_copy_open", 64, FOR_ADVERTS},
-    {"copy", "ccl_k_copy_close", 64, FOR_DONE},
+    {"copy", "ccl_k_copy_close", 64, FOR_DONE},   {"push", "ccl_k_push_n", 64, FOR_REST_OF_ADVERT}, {"ll", "ccl_k_ll_n", 64 + 32, FOR_REST_OF_PACKET},
+    {"copy", "ccl_k_copy_open", 64, FOR_REST_OF_ADVERT},
 };
 
 /* Of the rank that runs, and one of each for all peers. */
@@ -77,10 +79,10 @@ static void put(uint64_t at, uint32_t value)
     memcpy(ctl[0] + at, &word, 8);
 }
 
-static void put_advert(uint32_t rank, uint32_t sig, uint64_t where)
+static void put_advert(uint32_t rank, uint32_t sig, uint64_t where, bool half)
 {
     const uint32_t words[8] = {sig, CCL_OP_ALL_GATHER, PART, 0, PART, 0, (uint32_t)where, (uint32_t)(where >> 32)};
-    for (uint32_t i = 0; i < 8; i++) {
+    for (uint32_t i = 0; i < 8; i += half ? 2 : 1) {
         put(ADV + ((OP & 1) * RANKS + rank) * 64 + 8 * i, words[i]);
     }
 }
@@ -94,14 +96,23 @@ static void put_scene(const struct test_case *c)
     memset(tables, 0, sizeof(*tables));
     tables->priv.op = (uint64_t)(OP + (strcmp(c->kernel, "ccl_k_copy_close") == 0)) << 32;
     tables->comm = (struct ccl_k_comm){(uint64_t)(uintptr_t)tables->ctl, (uint64_t)(uintptr_t)tables->page, (uint64_t)(uintptr_t)tables->win};
+    if (c->wait >= FOR_REST_OF_ADVERT) {
+        page[0]->dead[0] = 1ull << ODD;
+    }
     for (uint32_t r = 0; r < RANKS; r++) {
+        const uint64_t packets = LL + ((OP & 1) * RANKS + r) * (uint64_t)CCL_LL_SRC_BYTES;
+        memset(ctl[0] + packets, 0, 64);
+        for (uint32_t i = 0; i < 4 && c->wait == FOR_REST_OF_PACKET; i += r == ODD ? 2 : 1) {
+            put(packets + 8 * i, r);
+        }
         tables->ctl[r] = (uint64_t)(uintptr_t)ctl[r != 0];
         tables->page[r] = (uint64_t)(uintptr_t)page[r != 0];
         tables->win[r * CCL_WINDOWS + 1] = (uint64_t)(uintptr_t)tables->sink;
         if (r != 0 && (r != ABSENT || c->wait != FOR_ADVERTS)) {
-            put_advert(r, r == ODD && c->wait == FOR_ADVERTS ? SIG + 1 : SIG, c->wait == FOR_DONE || copy ? 1ull << 48 : 0);
+            put_advert(r, r == ODD && c->wait == FOR_ADVERTS ? SIG + 1 : SIG, c->wait == FOR_DONE || copy ? 1ull << 48 : 0,
+                       r == ODD && c->wait == FOR_REST_OF_ADVERT);
         }
-        if (r != 0 && r != ABSENT && c->wait != FOR_ADVERTS) {
+        if (r != 0 && r != ABSENT && (c->wait == FOR_DONE || c->wait == FOR_CHUNKS)) {
             put(FULL + r * 64, r == ODD ? CCL_STEP_LEFT : c->wait == FOR_DONE ? CCL_STEP_DONE : 1);
         }
     }
@@ -143,7 +154,7 @@ static void check_case(const struct emu_program *program, const char *arch, cons
         const struct ccl_k_err *e = &page[0]->err[0];
         if (ok) {
             TEST_EQ(e->peer, ODD);
-            TEST_EQ(e->reason, c->wait == FOR_ADVERTS ? CCL_REASON_MISMATCH : CCL_REASON_LEFT);
+            TEST_EQ(e->reason, c->wait == FOR_ADVERTS ? CCL_REASON_MISMATCH : c->wait >= FOR_REST_OF_ADVERT ? CCL_REASON_DEAD : CCL_REASON_LEFT);
             TEST_CHECK(page[0]->abort != 0 && page[1]->abort == page[0]->abort);
         }
     }
