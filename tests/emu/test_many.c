@@ -32,7 +32,11 @@
 #define PAGE_BYTES (sizeof(struct ccl_k_page) + 2 * RANKS * sizeof(struct ccl_k_err))
 #define DEVICE_BYTES (1u << 20) /* private words, tables, buffers */
 
-enum wait { FOR_ADVERTS, FOR_DONE, FOR_CHUNKS, FOR_REST_OF_ADVERT, FOR_REST_OF_PACKET /* of a dead peer; all others have come */ };
+enum wait {
+    FOR_ADVERTS, FOR_DONE, FOR_CHUNKS,
+    FOR_PACKETS, /* of a peer that died behind its advert, and of one that never comes */
+    FOR_REST_OF_ADVERT, FOR_REST_OF_PACKET /* of a dead peer; all others have come */
+};
 
 static const struct test_case {
     const char *stem, *kernel;
@@ -42,7 +46,7 @@ static const struct test_case {
     {"push", "ccl_k_barrier", 64, FOR_ADVERTS},   {"push", "ccl_k_push_n", 64, FOR_ADVERTS},   {"push", "ccl_k_push_n", 128, FOR_DONE},
     {"push", "ccl_k_push_n", 128, FOR_CHUNKS},    {"ll", "ccl_k_ll_n", 64 + 32, FOR_ADVERTS},  {"copy", "ccl_k_copy_open", 64, FOR_ADVERTS},
     {"copy", "ccl_k_copy_close", 64, FOR_DONE},   {"push", "ccl_k_push_n", 64, FOR_REST_OF_ADVERT}, {"ll", "ccl_k_ll_n", 64 + 32, FOR_REST_OF_PACKET},
-    {"copy", "ccl_k_copy_open", 64, FOR_REST_OF_ADVERT},
+    {"copy", "ccl_k_copy_open", 64, FOR_REST_OF_ADVERT}, {"ll", "ccl_k_ll_n", 64 + 32, FOR_PACKETS},
 };
 
 /* Of the rank that runs, and one of each for all peers. */
@@ -96,19 +100,20 @@ static void put_scene(const struct test_case *c)
     memset(tables, 0, sizeof(*tables));
     tables->priv.op = (uint64_t)(OP + (strcmp(c->kernel, "ccl_k_copy_close") == 0)) << 32;
     tables->comm = (struct ccl_k_comm){(uint64_t)(uintptr_t)tables->ctl, (uint64_t)(uintptr_t)tables->page, (uint64_t)(uintptr_t)tables->win};
-    if (c->wait >= FOR_REST_OF_ADVERT) {
+    if (c->wait >= FOR_PACKETS) {
         page[0]->dead[0] = 1ull << ODD;
     }
     for (uint32_t r = 0; r < RANKS; r++) {
         const uint64_t packets = LL + ((OP & 1) * RANKS + r) * (uint64_t)CCL_LL_SRC_BYTES;
         memset(ctl[0] + packets, 0, 64);
-        for (uint32_t i = 0; i < 4 && c->wait == FOR_REST_OF_PACKET; i += r == ODD ? 2 : 1) {
+        const bool sends = c->wait == FOR_REST_OF_PACKET || (c->wait == FOR_PACKETS && r != ODD && r != ABSENT);
+        for (uint32_t i = 0; i < 4 && sends; i += r == ODD ? 2 : 1) {
             put(packets + 8 * i, r);
         }
         tables->ctl[r] = (uint64_t)(uintptr_t)ctl[r != 0];
         tables->page[r] = (uint64_t)(uintptr_t)page[r != 0];
         tables->win[r * CCL_WINDOWS + 1] = (uint64_t)(uintptr_t)tables->sink;
-        if (r != 0 && (r != ABSENT || c->wait != FOR_ADVERTS)) {
+        if (r != 0 && (r != ABSENT || (c->wait != FOR_ADVERTS && c->wait != FOR_PACKETS))) {
             put_advert(r, r == ODD && c->wait == FOR_ADVERTS ? SIG + 1 : SIG, c->wait == FOR_DONE || copy ? 1ull << 48 : 0,
                        r == ODD && c->wait == FOR_REST_OF_ADVERT);
         }
@@ -154,7 +159,7 @@ static void check_case(const struct emu_program *program, const char *arch, cons
         const struct ccl_k_err *e = &page[0]->err[0];
         if (ok) {
             TEST_EQ(e->peer, ODD);
-            TEST_EQ(e->reason, c->wait == FOR_ADVERTS ? CCL_REASON_MISMATCH : c->wait >= FOR_REST_OF_ADVERT ? CCL_REASON_DEAD : CCL_REASON_LEFT);
+            TEST_EQ(e->reason, c->wait == FOR_ADVERTS ? CCL_REASON_MISMATCH : c->wait >= FOR_PACKETS ? CCL_REASON_DEAD : CCL_REASON_LEFT);
             TEST_CHECK(page[0]->abort != 0 && page[1]->abort == page[0]->abort);
         }
     }
