@@ -121,7 +121,7 @@ static void perform(struct emu_wave *w, struct emu_access *a)
     uint64_t select[2] = {a->todo[0], a->todo[1]};
     bool whole = true;
 
-    if (a->kind == gang->mood.slow_kind && emu_chance(&gang->fate.rng, 63000) &&
+    if (a->kind == gang->mood.slow_kind && !gang->idling && emu_chance(&gang->fate.rng, 63000) &&
         (gang->mood.slow_grid == UINT32_MAX || w->group->grid == &gang->grids[gang->mood.slow_grid])) {
         gang->stalled = true;
         return;

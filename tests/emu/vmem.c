@@ -39,7 +39,8 @@ bool emu_vmem_known(struct emu_wave *w, const struct emu_operand *o, const char 
             return true;
         }
         if ((known[reg / 64] >> reg % 64 & 1) == 0) {
-            return emu_wave_fail(w, "%s is %c%u, which was never written", role, o->kind == EMU_SGPR ? 's' : o->kind == EMU_AGPR ? 'a' : 'v', o->index + k);
+            return emu_wave_fail(w, "%s is %c%u, which was never written, or loaded from LDS that was not", role,
+                                 o->kind == EMU_SGPR ? 's' : o->kind == EMU_AGPR ? 'a' : 'v', o->index + k);
         }
     }
     return true;
