@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Who only polls, and what is done about it. A wave polls if it has slept (s_sleep) since the gang last made progress and has not run for long since. When
- * all of a gang's live waves poll, the gang is idle: turns are long enough for a poll, moods that slow accesses down are off, and after each round of
- * turns it gives the processor away, at first to whoever wants it, then for about as long as the round took. Kernels look for aborts and deaths after
- * every so many polls of one wave, so one wave, the favourite, gets half of the turns. */
+ * Who only polls, and what is done about it. A wave polls if since the gang last made progress it has slept (s_sleep) or loaded past a cache, and has not
+ * run for long without either. A gang whose live waves all poll is waiting. Of a shared run that means idling: turns are long enough for a poll, moods that slow accesses down are off,
+ * and after each round of turns the processor is given away, at first to whoever wants it, then for about as long as the round took. Kernels look for
+ * aborts and deaths after every so many polls of one wave, so one wave, the favourite, gets half of the turns. */
 #include "idle.h"
 
 #include <sched.h>
 #include <time.h>
 
-#define BUSY_INSTRUCTIONS 600 /* without a sleep: no poll takes so many */
+#define BUSY_INSTRUCTIONS 600 /* no poll takes so many */
 #define FAVOUR_TURNS 1100     /* of 1024 polls, after which kernels look at the pages of their peers */
 #define YIELD_ROUNDS 4
 #define SHORTEST_NAP_NS 50000
@@ -47,8 +47,8 @@ static void count_polling(struct emu_gang *gang, struct emu_wave *w, uint64_t in
 {
     bool polls = w->polls_since == gang->progress;
 
-    w->busy = w->slept ? 0 : w->busy + (uint32_t)instructions;
-    if (w->slept && !polls) {
+    w->busy = w->polled ? 0 : w->busy + (uint32_t)instructions;
+    if (w->polled && !polls) {
         w->polls_since = gang->progress;
         gang->idle.num_polling++;
     } else if (polls && w->busy > BUSY_INSTRUCTIONS) {
@@ -61,15 +61,13 @@ void emu_idle_turn(struct emu_gang *gang, struct emu_wave *w, uint64_t instructi
 {
     bool was = gang->idling;
 
-    if (!gang->options->shared) {
-        return;
-    }
     if (gang->idle.progress != gang->progress) {
         gang->idle.progress = gang->progress;
         gang->idle.num_polling = 0;
     }
     count_polling(gang, w, instructions);
-    gang->idling = gang->num_live > 0 && gang->idle.num_polling >= gang->num_live;
+    gang->waiting = gang->num_live > 0 && gang->idle.num_polling >= gang->num_live;
+    gang->idling = gang->waiting && gang->options->shared;
     if (!gang->idling) {
         return;
     }

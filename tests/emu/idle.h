@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Shared runs whose waves only poll: what they wait for may be the work of a process without a processor. */
+ * Gangs whose waves only poll. What those of a shared run wait for may be the work of a process without a processor. */
 #ifndef EMU_IDLE_H
 #define EMU_IDLE_H
 

@@ -77,7 +77,7 @@ struct emu_gang {
     struct emu_access *spare;    /* free list */
     uint64_t progress;           /* how much happened besides polling; from 1 */
     struct emu_idle idle;
-    bool idling;                 /* a shared run whose waves only poll */
+    bool waiting, idling;        /* idle.c: all live waves only poll; and that in a shared run */
     bool end_turn, stalled, failed, claimed; /* stalled: an access did not move, a wait should give the turn away */
 };
 

@@ -246,7 +246,7 @@ static void run_wave(struct emu_gang *gang, struct emu_wave *w, uint32_t n)
     struct emu_program *program = grid->program;
 
     gang->end_turn = false;
-    w->slept = false;
+    w->slept = w->polled = false;
     for (; n > 0 && !gang->end_turn; n--) {
         const struct emu_inst *inst = emu_decode(program, w->pc);
 
@@ -291,6 +291,12 @@ static void evict(struct emu_gang *gang, struct emu_device *locked)
     }
 }
 
+/* What gfx90a keeps of stores to fine-grained memory (cache.h), which its L2 never keeps, must come out when everybody waits for it. */
+static uint32_t eviction_chance(const struct emu_gang *gang, const struct emu_device *device)
+{
+    return gang->waiting && device->num_xcds == 0 && gang->mood.evict < 20000 ? 20000 : gang->mood.evict;
+}
+
 /* Old copies of what this turn overwrote, in caches of workgroups that had no turn. */
 static void plant_copies(struct emu_gang *gang, const struct emu_group *ran, struct emu_device *locked)
 {
@@ -323,7 +329,7 @@ static void turn(struct emu_gang *gang, uint32_t i)
     if (emu_chance(&gang->fate.rng, gang->mood.early)) {
         happen_early(gang, locked);
     }
-    if (emu_chance(&gang->fate.rng, gang->mood.evict)) {
+    if (emu_chance(&gang->fate.rng, eviction_chance(gang, grid->device))) {
         evict(gang, locked);
     }
     gang->fate.num_copies = 0; /* others' accesses were among these: nobody is known not to have run */

@@ -189,6 +189,7 @@ static void count(struct emu_wave *w, const struct emu_request *q, const struct 
         EMU_COUNT(w, store_transactions, a->num_runs > 0 ? count_segments(a) : 0);
         emu_gang_of(w)->progress++;
     } else {
+        w->polled = w->polled || (a->inst->mods & (EMU_SC0 | EMU_SC1)) != 0;
         EMU_COUNT(w, loads, 1);
         EMU_COUNT(w, load_bytes, lanes * a->width);
         EMU_COUNT(w, load_transactions, a->num_runs > 0 ? count_segments(a) : 0);

@@ -90,7 +90,7 @@ void emu_drain(struct emu_wave *w)
 static bool sleep_wave(struct emu_wave *w, const struct emu_inst *i)
 {
     (void)i;
-    w->slept = true;
+    w->slept = w->polled = true;
     emu_gang_of(w)->end_turn = true;
     return true;
 }

@@ -29,7 +29,8 @@ struct emu_wave {
     enum emu_arch arch;
     bool ended, at_barrier;
     bool slept;          /* the last quantum ran s_sleep */
-    uint32_t busy;       /* idle.c: instructions since it slept */
+    bool polled;         /* it did, or loaded past a cache */
+    uint32_t busy;       /* idle.c: instructions since it polled */
     uint64_t polls_since; /* and the gang's progress since which it only polls; 0: it does not */
     uint32_t s[EMU_NUM_SGPRS];
     emu_lanes *v;        /* [EMU_MAX_VGPRS]: v0.., AGPR i at [256 + i] */
