@@ -83,6 +83,16 @@ static bool move_lanes(struct emu_wave *w, struct emu_access *a, const uint32_t 
     return true;
 }
 
+static void copy_unit(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+    switch (bytes) { /* without a call */
+    case 4: memcpy(to, from, 4); break;
+    case 8: memcpy(to, from, 8); break;
+    case 16: memcpy(to, from, 16); break;
+    default: memcpy(to, from, bytes);
+    }
+}
+
 /* The bytes of one place of all lanes, between LDS and the access's data at at. */
 static bool move(struct emu_wave *w, struct emu_access *a, uint32_t offset, const struct emu_operand *v, uint32_t at, unsigned place, bool write)
 {
@@ -95,11 +105,16 @@ static bool move(struct emu_wave *w, struct emu_access *a, uint32_t offset, cons
     if (row == NULL && !move_lanes(w, a, addr, at, write)) {
         return false;
     }
-    for (uint64_t left = row != NULL ? a->exec : 0; left != 0; left &= left - 1) {
-        uint8_t *data = a->data + (size_t)__builtin_ctzll(left) * a->width + at;
+    if (row != NULL && same && a->places == 1) {
+        a->uniform = true;
+        memcpy(a->data, row, bytes);
+    } else if (row != NULL) {
+        for (uint64_t left = a->exec; left != 0; left &= left - 1) {
+            uint8_t *data = a->data + (size_t)__builtin_ctzll(left) * a->width + at;
 
-        memcpy(write ? row : data, write ? data : row, bytes);
-        row += same ? 0 : bytes;
+            copy_unit(write ? row : data, write ? data : row, bytes);
+            row += same ? 0 : bytes;
+        }
     }
     memcpy(a->lds[place], addr, sizeof(addr));
     count(w, addr, a->exec, bytes, !write);
