@@ -6,7 +6,7 @@
 
 include(${CMAKE_CURRENT_LIST_DIR}/hip_compilers.cmake)
 
-set(CCL_AMD_ARCHS gfx90a gfx942 gfx950 gfx1100 gfx1250)
+set(CCL_AMD_ARCHS gfx90a gfx942 gfx950 gfx1100 gfx1201 gfx1250)
 set(CCL_CUDA_ARCHS sm_90a sm_90 compute_80)
 set(CCL_TRACED_ARCHS ${CCL_AMD_ARCHS} cuda CACHE STRING "Architectures whose kernels are also compiled in the form that CCL_TRACE launches")
 set(CCL_HIP_CLANG "" CACHE FILEPATH "clang or hipcc for the AMD code objects; empty: search clang-22, newer ones, ROCm's")

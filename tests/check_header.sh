@@ -81,7 +81,7 @@ first() {
 clang=$(first clang-22 clang-23 clang-24 clang-25 clang-26 /opt/rocm/llvm/bin/clang)
 if [ -n "$clang" ]; then
     hip="-x hip -O3 -nogpulib -nogpuinc -std=c++17 -Wall -Wextra -Werror -DOWN_KERNEL_DEVICE_ONLY -I$include"
-    for arch in gfx90a gfx942 gfx950 gfx1100 gfx1250; do
+    for arch in gfx90a gfx942 gfx950 gfx1100 gfx1201 gfx1250; do
         for source in "$dir/kernel.hip" "$examples"/*.hip; do
             # shellcheck disable=SC2086
             "$clang" $hip --cuda-device-only --no-gpu-bundle-output --offload-arch=$arch -S -o "$dir/kernel.s" "$source"

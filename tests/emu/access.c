@@ -121,7 +121,7 @@ static void perform(struct emu_wave *w, struct emu_access *a)
     uint64_t select[2] = {a->todo[0], a->todo[1]};
     bool whole = true;
 
-    if (a->kind == gang->mood.slow_kind && emu_chance(&gang->fate.rng, 63000) &&
+    if (a->kind == gang->mood.slow_kind && !gang->idling && emu_chance(&gang->fate.rng, 63000) &&
         (gang->mood.slow_grid == UINT32_MAX || w->group->grid == &gang->grids[gang->mood.slow_grid])) {
         gang->stalled = true;
         return;
@@ -279,26 +279,42 @@ static uint32_t merge_half(const struct emu_inst *inst, uint32_t old, uint32_t v
     }
 }
 
+/* One dword of all active lanes; from lanes that are `stride` bytes apart, 0: one value for all. */
+static void write_row(uint32_t *row, uint64_t exec, const uint8_t *data, uint32_t stride)
+{
+    uint32_t value;
+
+    memcpy(&value, data, 4);
+    for (unsigned lane = 0; stride == 0 && lane < EMU_LANES; lane++) {
+        row[lane] = exec >> lane & 1 ? value : row[lane];
+    }
+    for (unsigned lane = 0; stride != 0 && exec == ~0ull && lane < EMU_LANES; lane++) {
+        memcpy(&row[lane], data + lane * stride, 4);
+    }
+    for (uint64_t left = stride != 0 && exec != ~0ull ? exec : 0; left != 0; left &= left - 1) {
+        unsigned lane = (unsigned)__builtin_ctzll(left);
+
+        memcpy(&row[lane], data + lane * stride, 4);
+    }
+}
+
 static void write_vector(struct emu_wave *w, const struct emu_access *a)
 {
-    uint32_t stride = a->width, bytes = stride < 4 ? stride : 4;
+    uint32_t stride = a->uniform ? 0 : a->width;
 
     for (uint32_t k = 0; k < a->num_regs; k++) {
         uint32_t *row = w->v[a->reg + k];
 
-        if (a->exec == ~0ull && stride >= 4 && !a->uniform) {
-            for (unsigned lane = 0; lane < EMU_LANES; lane++) {
-                memcpy(&row[lane], a->data + lane * stride + 4 * k, 4);
-            }
+        if (a->width >= 4) {
+            write_row(row, a->exec, a->data + 4 * k, stride);
             continue;
         }
-        for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+        for (uint64_t left = a->exec; left != 0; left &= left - 1) {
+            unsigned lane = (unsigned)__builtin_ctzll(left);
             uint32_t value = 0;
 
-            if (a->exec >> lane & 1) {
-                memcpy(&value, a->data + (a->uniform ? 0 : lane * stride) + 4 * k, bytes);
-                row[lane] = stride < 4 ? merge_half(a->inst, row[lane], value) : value;
-            }
+            memcpy(&value, a->data + lane * stride, a->width);
+            row[lane] = merge_half(a->inst, row[lane], value);
         }
     }
 }

@@ -61,12 +61,10 @@ static uint32_t alignment_of(uint32_t bytes)
     return bytes == 12 ? 4 : bytes > 8 ? 8 : bytes;
 }
 
-/* The bytes of one place of all lanes, between LDS and the access's data at at. */
-static bool move(struct emu_wave *w, struct emu_access *a, uint32_t offset, const struct emu_operand *v, uint32_t at, unsigned place, bool write)
+static bool move_lanes(struct emu_wave *w, struct emu_access *a, const uint32_t addr[EMU_LANES], uint32_t at, bool write)
 {
-    uint32_t addr[EMU_LANES], bytes = a->inst->width;
+    uint32_t bytes = a->inst->width;
 
-    places(w, v, offset, addr);
     for (unsigned lane = 0; lane < EMU_LANES; lane++) {
         uint8_t *data = a->data + (size_t)lane * a->width + at, *lds;
 
@@ -80,6 +78,42 @@ static bool move(struct emu_wave *w, struct emu_access *a, uint32_t offset, cons
         memcpy(write ? lds : data, write ? data : lds, bytes);
         if (!write) {
             emu_lds_note_unwritten(w, a, addr[lane], bytes, at);
+        }
+    }
+    return true;
+}
+
+static void copy_unit(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+    switch (bytes) { /* without a call */
+    case 4: memcpy(to, from, 4); break;
+    case 8: memcpy(to, from, 8); break;
+    case 16: memcpy(to, from, 16); break;
+    default: memcpy(to, from, bytes);
+    }
+}
+
+/* The bytes of one place of all lanes, between LDS and the access's data at at. */
+static bool move(struct emu_wave *w, struct emu_access *a, uint32_t offset, const struct emu_operand *v, uint32_t at, unsigned place, bool write)
+{
+    uint32_t addr[EMU_LANES], bytes = a->inst->width;
+    bool same;
+    uint8_t *row;
+
+    places(w, v, offset, addr);
+    row = emu_lds_touch_row(w, addr, bytes, alignment_of(bytes), write ? EMU_LDS_WRITE : EMU_LDS_READ, &same);
+    if (row == NULL && !move_lanes(w, a, addr, at, write)) {
+        return false;
+    }
+    if (row != NULL && same && a->places == 1) {
+        a->uniform = true;
+        memcpy(a->data, row, bytes);
+    } else if (row != NULL) {
+        for (uint64_t left = a->exec; left != 0; left &= left - 1) {
+            uint8_t *data = a->data + (size_t)__builtin_ctzll(left) * a->width + at;
+
+            copy_unit(write ? row : data, write ? data : row, bytes);
+            row += same ? 0 : bytes;
         }
     }
     memcpy(a->lds[place], addr, sizeof(addr));

@@ -69,31 +69,45 @@ static bool after_write(uint32_t mark, uint32_t epoch, uint32_t self, bool atomi
     return mark == 0 || ((mark >> EPOCH_SHIFT != epoch && (mark & OPEN) == 0) || (atomic && (mark & ATOMIC) != 0));
 }
 
-static bool touch_byte(struct emu_wave *w, unsigned lane, uint32_t addr, struct shadow *s, enum emu_lds_use use)
+enum verdict { FINE, UNWRITTEN, AFTER_WRITE, AFTER_READ };
+
+/* Notes the access in the shadow, unless there is something to report. */
+static enum verdict note(const struct emu_wave *w, struct shadow *s, enum emu_lds_use use)
 {
     uint32_t epoch = w->group->epoch, self = w->index, mark = epoch << EPOCH_SHIFT | self | (use == EMU_LDS_ATOMIC ? ATOMIC : 0);
 
     if (use == EMU_LDS_ATOMIC && s->write == 0) {
-        return emu_wave_fail(w, "lane %u: LDS byte %u is read, which was never written", lane, (unsigned)addr);
+        return UNWRITTEN;
     }
     if (!after_write(s->write, epoch, self, use == EMU_LDS_ATOMIC)) {
-        return race(w, lane, addr, use, "written", s->write);
+        return AFTER_WRITE;
     }
     if (use == EMU_LDS_READ) {
         s->read = s->read >> EPOCH_SHIFT == epoch && (s->read & WAVE_MASK) != self ? epoch << EPOCH_SHIFT | MANY : mark;
-        return true;
+        return FINE;
     }
     if (s->read >> EPOCH_SHIFT == epoch && (s->read & WAVE_MASK) != self) {
-        return race(w, lane, addr, use, "read", s->read);
+        return AFTER_READ;
     }
     s->write = mark;
+    return FINE;
+}
+
+static bool touch_byte(struct emu_wave *w, unsigned lane, uint32_t addr, struct shadow *s, enum emu_lds_use use)
+{
+    switch (note(w, s, use)) {
+    case UNWRITTEN: return emu_wave_fail(w, "lane %u: LDS byte %u is read, which was never written", lane, (unsigned)addr);
+    case AFTER_WRITE: return race(w, lane, addr, use, "written", s->write);
+    case AFTER_READ: return race(w, lane, addr, use, "read", s->read);
+    case FINE: break;
+    }
     return true;
 }
 
 uint8_t *emu_lds_touch(struct emu_wave *w, unsigned lane, uint32_t addr, uint32_t bytes, uint32_t alignment, enum emu_lds_use use)
 {
     struct emu_group *g = w->group;
-    struct shadow *s;
+    struct shadow *s, was;
 
     if (addr % alignment != 0) {
         emu_wave_fail(w, "lane %u: LDS address %u is not a multiple of %u", lane, (unsigned)addr, (unsigned)alignment);
@@ -105,19 +119,73 @@ uint8_t *emu_lds_touch(struct emu_wave *w, unsigned lane, uint32_t addr, uint32_
         return NULL;
     }
     s = (struct shadow *)g->lds_shadow + addr;
-    for (uint32_t i = 0; i < bytes; i++) {
-        if (!touch_byte(w, lane, addr + i, &s[i], use)) {
+    was = s[0];
+    if (!touch_byte(w, lane, addr, &s[0], use)) {
+        return NULL;
+    }
+    for (uint32_t i = 1; i < bytes; i++) {
+        if (s[i].write == was.write && s[i].read == was.read) { /* as nearly always: the same thing happens to it */
+            s[i] = s[0];
+        } else if (!touch_byte(w, lane, addr + i, &s[i], use)) {
             return NULL;
         }
     }
     return g->lds + addr;
 }
 
+/* Bytes that all have the same history: one decision for all of them. false: they have not, or there is something to report. */
+static bool touch_alike(const struct emu_wave *w, uint32_t addr, uint32_t bytes, enum emu_lds_use use)
+{
+    struct shadow *s = (struct shadow *)w->group->lds_shadow + addr, next;
+    uint64_t first, other, differ = 0;
+
+    if (addr >= w->group->lds_bytes || bytes > w->group->lds_bytes - addr) {
+        return false;
+    }
+    memcpy(&first, s, sizeof(first));
+    for (uint32_t i = 1; i < bytes; i++) {
+        memcpy(&other, &s[i], sizeof(other));
+        differ |= other ^ first;
+    }
+    next = s[0];
+    if (differ != 0 || (use == EMU_LDS_READ && next.write == 0) || note(w, &next, use) != FINE) {
+        return false;
+    }
+    for (uint32_t i = 0; i < bytes; i++) {
+        s[i] = next;
+    }
+    return true;
+}
+
+uint8_t *emu_lds_touch_row(struct emu_wave *w, const uint32_t addr[EMU_LANES], uint32_t bytes, uint32_t alignment, enum emu_lds_use use, bool *same)
+{
+    uint64_t exec = emu_exec_mask(w), equal = 0, row = 0;
+    unsigned first = exec != 0 ? (unsigned)__builtin_ctzll(exec) : 0, last = exec != 0 ? 63u - (unsigned)__builtin_clzll(exec) : 0;
+
+    if (exec == 0 || addr[first] % alignment != 0) {
+        return NULL;
+    }
+    for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+        equal |= (uint64_t)(addr[lane] == addr[first]) << lane;
+        row |= (uint64_t)(addr[lane] - lane * bytes == addr[first] - first * bytes) << lane;
+    }
+    *same = (exec & ~equal) == 0;
+    if (*same ? use != EMU_LDS_READ : (exec & ~row) != 0 || exec >> first != ~0ull >> (63 - last) >> first) {
+        return NULL;
+    }
+    return touch_alike(w, addr[first], *same ? bytes : (last - first + 1) * bytes, use) ? w->group->lds + addr[first] : NULL;
+}
+
 void emu_lds_note_unwritten(const struct emu_wave *w, struct emu_access *a, uint32_t addr, uint32_t bytes, uint32_t at)
 {
     const struct shadow *s = (const struct shadow *)w->group->lds_shadow + addr;
 
+    bool some = false;
+
     for (uint32_t i = 0; i < bytes; i++) {
+        some |= s[i].write == 0;
+    }
+    for (uint32_t i = 0; some && i < bytes; i++) {
         a->unwritten |= (uint8_t)((s[i].write == 0) << (at + i) / 4);
     }
 }

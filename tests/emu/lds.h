@@ -17,6 +17,9 @@ void emu_lds_finish(struct emu_group *group);
 enum emu_lds_use { EMU_LDS_READ, EMU_LDS_WRITE, EMU_LDS_ATOMIC };
 /* Checks bounds, alignment and races of one lane's access, notes it; returns the bytes, or NULL when it failed. */
 uint8_t *emu_lds_touch(struct emu_wave *w, unsigned lane, uint32_t addr, uint32_t bytes, uint32_t alignment, enum emu_lds_use use);
+/* The same at once for all active lanes of a read or write, where that is possible: neighbouring lanes have neighbouring units, or all read the
+ * same one (*same), nothing is unwritten and nothing is to be reported. The bytes of the first active lane; NULL: lane by lane, please. */
+uint8_t *emu_lds_touch_row(struct emu_wave *w, const uint32_t addr[EMU_LANES], uint32_t bytes, uint32_t alignment, enum emu_lds_use use, bool *same);
 
 /* Reading bytes that nobody wrote is no error by itself: compilers load ahead of the condition. But what comes of it is unknown: the registers of the
  * access (bytes at at of each lane) are, once it is retired. */

@@ -91,8 +91,12 @@ bool emu_wave_fail(struct emu_wave *w, const char *format, ...)
 void emu_report_hang(struct emu_gang *gang)
 {
     char *text = gang->result->text;
-    size_t used = (size_t)snprintf(text, EMU_TEXT, "no end after %llu steps, seed %llu; waves that have not ended:", (unsigned long long)gang->steps,
-                                   (unsigned long long)gang->options->seed);
+    const struct emu_mood *m = &gang->mood;
+    size_t used = (size_t)snprintf(text, EMU_TEXT, "no end after %llu steps, seed %llu (turn %u, early %u, linger %u, tear %u, evict %u of %u, stay %u, "
+                                   "starve %u, doze %u, slow %d on %d; %u of %u waves only poll); waves that have not ended:",
+                                   (unsigned long long)gang->steps, (unsigned long long)gang->options->seed, m->quantum, m->early, m->linger, m->tear,
+                                   m->evict, m->evictions, m->stay, m->starve, m->doze, (int)m->slow_kind, (int)m->slow_grid, gang->idle.num_polling,
+                                   gang->num_live);
 
     gang->failed = gang->result->failed = true;
     for (uint32_t i = 0; i < gang->num_all && used < EMU_TEXT - 1; i++) {

@@ -52,6 +52,15 @@ struct emu_grid {
     struct emu_counts counts;
 };
 
+/* idle.c */
+struct emu_idle {
+    uint64_t progress;           /* at which these polled: */
+    uint32_t num_polling;        /* live waves */
+    uint32_t turns, rounds;      /* of this round of idle turns; rounds since it became idle */
+    uint32_t favourite, favours; /* a live wave; its turns left */
+    int64_t round_began;         /* ns */
+};
+
 struct emu_gang {
     struct emu_fate fate;
     struct emu_mood mood;
@@ -66,7 +75,9 @@ struct emu_gang {
     uint64_t steps, trace;
     struct emu_regions regions;
     struct emu_access *spare;    /* free list */
-    uint64_t progress, idle, idle_turns; /* shared runs: what happened besides polling; instructions and, once idle, turns since */
+    uint64_t progress;           /* how much happened besides polling; from 1 */
+    struct emu_idle idle;
+    bool waiting, idling;        /* idle.c: all live waves only poll; and that in a shared run */
     bool end_turn, stalled, failed, claimed; /* stalled: an access did not move, a wait should give the turn away */
 };
 

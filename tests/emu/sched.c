@@ -3,13 +3,12 @@
  * The scheduler: takes turns between the waves of all workgroups of all launches of a gang. Everything that it decides comes from one random generator
  * and from the history of the run, never from addresses or time, so a seed gives the same run again (a shared run depends on the others, too). All
  * workgroups are resident: kernels that wait for each other must be anyway, and a kernel that needs fewer is right here too. */
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "access.h"
 #include "gang.h"
+#include "idle.h"
 #include "run.h"
 
 /* ---- the character of a run ---- */
@@ -19,7 +18,6 @@ static uint32_t pick(struct emu_rng *r, const uint32_t *values, uint32_t n)
     return values[emu_below(r, n)];
 }
 #define LONG_TURN 400
-#define SLEEP_STEPS 200
 #define PICK(r, ...) pick(r, (const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 
 static void draw_mood(struct emu_gang *gang)
@@ -248,7 +246,7 @@ static void run_wave(struct emu_gang *gang, struct emu_wave *w, uint32_t n)
     struct emu_program *program = grid->program;
 
     gang->end_turn = false;
-    w->slept = false;
+    w->slept = w->polled = false;
     for (; n > 0 && !gang->end_turn; n--) {
         const struct emu_inst *inst = emu_decode(program, w->pc);
 
@@ -293,6 +291,12 @@ static void evict(struct emu_gang *gang, struct emu_device *locked)
     }
 }
 
+/* What gfx90a keeps of stores to fine-grained memory (cache.h), which its L2 never keeps, must come out when everybody waits for it. */
+static uint32_t eviction_chance(const struct emu_gang *gang, const struct emu_device *device)
+{
+    return gang->waiting && device->num_xcds == 0 && gang->mood.evict < 20000 ? 20000 : gang->mood.evict;
+}
+
 /* Old copies of what this turn overwrote, in caches of workgroups that had no turn. */
 static void plant_copies(struct emu_gang *gang, const struct emu_group *ran, struct emu_device *locked)
 {
@@ -314,14 +318,7 @@ static void plant_copies(struct emu_gang *gang, const struct emu_group *ran, str
     gang->fate.num_copies = 0;
 }
 
-/* Shared runs: nothing but polling has happened for a while. */
-static bool is_idle(const struct emu_gang *gang)
-{
-    return gang->options->shared && gang->idle > 256 * (uint64_t)gang->num_live + 1000;
-}
-
-/* true: the wave sleeps. */
-static bool turn(struct emu_gang *gang, uint32_t i)
+static void turn(struct emu_gang *gang, uint32_t i)
 {
     struct emu_wave *w = gang->live[i];
     struct emu_grid *grid = w->group->grid;
@@ -332,14 +329,14 @@ static bool turn(struct emu_gang *gang, uint32_t i)
     if (emu_chance(&gang->fate.rng, gang->mood.early)) {
         happen_early(gang, locked);
     }
-    if (emu_chance(&gang->fate.rng, gang->mood.evict)) {
+    if (emu_chance(&gang->fate.rng, eviction_chance(gang, grid->device))) {
         evict(gang, locked);
     }
     gang->fate.num_copies = 0; /* others' accesses were among these: nobody is known not to have run */
     if (w->ended) {
         emu_drain(w);
     } else {
-        run_wave(gang, w, 1 + emu_below(&gang->fate.rng, is_idle(gang) ? LONG_TURN : gang->mood.quantum));
+        run_wave(gang, w, gang->idling ? LONG_TURN : 1 + emu_below(&gang->fate.rng, gang->mood.quantum));
     }
     if (gang->fate.num_copies > 0) {
         plant_copies(gang, w->group, locked);
@@ -358,30 +355,7 @@ static bool turn(struct emu_gang *gang, uint32_t i)
         }
     }
     emu_gang_unlock(gang, grid->device);
-    return w->slept;
-}
-
-/* Shared runs: what this gang waits for may be the work of a process without a processor. A wave that sleeps is waiting for something; others may be at work
- * for some hundred instructions without storing anything. Then polls are few, with pauses; not too long ones, since kernels look for aborts and deaths
- * every so many polls. */
-static void give_way(struct emu_gang *gang, uint64_t progress, uint64_t steps, bool slept)
-{
-    if (!gang->options->shared) {
-        return;
-    }
-    if (gang->progress != progress) {
-        gang->idle = gang->idle_turns = 0;
-        return;
-    }
-    gang->idle += gang->steps - steps + (slept ? SLEEP_STEPS : 0);
-    if (!is_idle(gang) || ++gang->idle_turns % 16 != 0) {
-        return;
-    }
-    if (gang->idle_turns < 128) {
-        sched_yield();
-    } else {
-        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-    }
+    emu_idle_turn(gang, w, gang->steps - before);
 }
 
 static void run_gang(struct emu_gang *gang)
@@ -389,8 +363,6 @@ static void run_gang(struct emu_gang *gang)
     uint32_t last = UINT32_MAX;
 
     while (gang->num_ended < gang->num_grids && !gang->failed) {
-        uint64_t progress = gang->progress, steps = gang->steps;
-
         maybe_start(gang);
         maybe_end(gang);
         if (gang->num_live == 0) {
@@ -399,9 +371,8 @@ static void run_gang(struct emu_gang *gang)
             }
             continue;
         }
-        last = next_turn(gang, last);
-        bool slept = turn(gang, last);
-        give_way(gang, progress, steps, slept);
+        last = gang->idling ? emu_idle_next(gang) : next_turn(gang, last);
+        turn(gang, last);
         if (gang->options->max_steps != 0 && gang->steps > gang->options->max_steps && gang->num_ended < gang->num_grids && !gang->failed) {
             emu_report_hang(gang);
         }
@@ -410,7 +381,7 @@ static void run_gang(struct emu_gang *gang)
 
 bool emu_run(const struct emu_launch *launches, int n, const struct emu_options *options, struct emu_result *result)
 {
-    struct emu_gang gang = {.options = options, .result = result, .fate.rng.state = options->seed * 0x9e3779b97f4a7c15u + 1};
+    struct emu_gang gang = {.options = options, .result = result, .progress = 1, .fate.rng.state = options->seed * 0x9e3779b97f4a7c15u + 1};
 
     *result = (struct emu_result){0};
     if (n > 0 && emu_gang_init(&gang, launches, (uint32_t)n)) {

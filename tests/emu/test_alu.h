@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "float16.h"
 #include "program.h"
 #include "run.h"
 #include "test.h"
@@ -77,23 +78,6 @@ static inline uint64_t random_mask(void)
     case 2: return 0;
     default: return rnd64() & (rnd() % 2 ? rnd64() : ~0ull);
     }
-}
-
-static inline float f32_of(uint64_t bits)
-{
-    uint32_t u = (uint32_t)bits;
-    float f;
-
-    memcpy(&f, &u, 4);
-    return f;
-}
-
-static inline uint32_t bits_of(float f)
-{
-    uint32_t u;
-
-    memcpy(&u, &f, 4);
-    return u;
 }
 
 static inline double f64_of(uint64_t bits)

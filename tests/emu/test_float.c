@@ -16,22 +16,22 @@ static void put(struct lane *l, uint64_t value)
 
 static void putf(struct lane *l, double value)
 {
-    put(l, bits_of((float)value));
+    put(l, emu_bits((float)value));
 }
 
 static float fa(const struct lane *l)
 {
-    return f32_of(l->a);
+    return emu_float(l->a);
 }
 
 static float fb(const struct lane *l)
 {
-    return f32_of(l->b);
+    return emu_float(l->b);
 }
 
 static float fc(const struct lane *l)
 {
-    return f32_of(l->c);
+    return emu_float(l->c);
 }
 
 /* ---- f16 by the definition of the format ---- */
@@ -66,7 +66,7 @@ static uint32_t to_half(long double x)
 
 static uint32_t to_bf16(float f)
 {
-    uint32_t u = bits_of(f), low = u & 0xffff, up = u >> 16;
+    uint32_t u = emu_bits(f), low = u & 0xffff, up = u >> 16;
 
     if (f != f) {
         return 0x7fc0;
@@ -120,7 +120,7 @@ static int64_t whole(double f, double low, double high)
 }
 
 R(add, putf(l, (double)fa(l) + fb(l));)
-R(add_s, putf(l, (double)f32_of(l->sa) + fb(l));)
+R(add_s, putf(l, (double)emu_float(l->sa) + fb(l));)
 R(add_one, putf(l, 1.0 + fb(l));)
 R(add_mods, putf(l, -fabs((double)fa(l)) + -(double)fb(l));)
 R(add_clamp, putf(l, unit((double)fa(l) + fb(l)));)
@@ -133,11 +133,11 @@ R(mul_legacy, putf(l, fa(l) == 0 || fb(l) == 0 ? 0 : (double)fa(l) * fb(l));)
 R(min, putf(l, smaller(fa(l), fb(l)));)
 R(max, putf(l, larger(fa(l), fb(l)));)
 R(fma_, putf(l, fused(fa(l), fb(l), fc(l)));)
-R(fmac, putf(l, fused(fa(l), fb(l), f32_of(l->d)));)
+R(fmac, putf(l, fused(fa(l), fb(l), emu_float(l->d)));)
 R(fmamk, putf(l, fused(fa(l), 2.5, fc(l)));)
 R(fmaak, putf(l, fused(fa(l), fb(l), 2.5));)
 R(mad, putf(l, flush((float)((double)(float)flush((float)(flush(fa(l)) * flush(fb(l)))) + flush(fc(l)))));)
-R(mac, putf(l, flush((float)((double)(float)flush((float)(flush(fa(l)) * flush(fb(l)))) + flush(f32_of(l->d)))));)
+R(mac, putf(l, flush((float)((double)(float)flush((float)(flush(fa(l)) * flush(fb(l)))) + flush(emu_float(l->d)))));)
 R(med3, double a = fa(l); double b = fb(l); double c = fc(l);
   putf(l, isnan(a) || isnan(b) || isnan(c) ? smaller(smaller(a, b), c) : larger(smaller(a, b), smaller(larger(a, b), c)));)
 R(max3, putf(l, larger(larger(fa(l), fb(l)), fc(l)));)
@@ -188,10 +188,10 @@ R(pk_fma16, put(l, to_half((long double)half(l->a) * half(l->b) + half(l->c)) |
   to_half((long double)half(l->a >> 16) * half(l->b >> 16) + half(l->c >> 16)) << 16);)
 R(pk_max16, put(l, to_half(larger(half(l->a), half(l->b))) | to_half(larger(half(l->a >> 16), half(l->b >> 16))) << 16);)
 R(pk_mul16_one, put(l, to_half(half(l->a)) | to_half(half(l->a >> 16)) << 16);)
-R(pk_add32, l->r = bits_of((float)((double)fa(l) + fb(l))) | (uint64_t)bits_of((float)((double)f32_of(l->a >> 32) + f32_of(l->b >> 32))) << 32;)
-R(pk_mul32_sel, l->r = bits_of((float)((double)fa(l) * f32_of(l->sa))) | (uint64_t)bits_of((float)((double)f32_of(l->a >> 32) * f32_of(l->sa))) << 32;)
-R(pk_fma32, l->r = bits_of(fused(fa(l), fb(l), fc(l))) |
-  (uint64_t)bits_of(fused(f32_of(l->a >> 32), f32_of(l->b >> 32), -f32_of(l->c >> 32))) << 32;)
+R(pk_add32, l->r = emu_bits((float)((double)fa(l) + fb(l))) | (uint64_t)emu_bits((float)((double)emu_float(l->a >> 32) + emu_float(l->b >> 32))) << 32;)
+R(pk_mul32_sel, l->r = emu_bits((float)((double)fa(l) * emu_float(l->sa))) | (uint64_t)emu_bits((float)((double)emu_float(l->a >> 32) * emu_float(l->sa))) << 32;)
+R(pk_fma32, l->r = emu_bits(fused(fa(l), fb(l), fc(l))) |
+  (uint64_t)emu_bits(fused(emu_float(l->a >> 32), emu_float(l->b >> 32), -emu_float(l->c >> 32))) << 32;)
 R(mix, putf(l, fused(half(l->a), fb(l), half(l->c >> 16)));)
 R(dot2, float s = fc(l) + (float)(half(l->a) * half(l->b)); putf(l, s + (float)(half(l->a >> 16) * half(l->b >> 16)));)
 

@@ -130,7 +130,7 @@ static double draw(const struct form *f)
 
 static uint64_t encode(const struct form *f, double x)
 {
-    uint32_t u = bits_of((float)x);
+    uint32_t u = emu_bits((float)x);
 
     switch (f->type) {
     case F64: return bits_of64(x);
@@ -159,12 +159,12 @@ static double get_output(const struct form *f, const struct bench *b, unsigned r
     if (f->type == F64) {
         return f64_of((uint64_t)b->registers[reg + 2 * n + 1][lane] << 32 | b->registers[reg + 2 * n][lane]);
     }
-    return f->type == I8 ? (double)(int32_t)b->registers[reg + n][lane] : (double)f32_of(b->registers[reg + n][lane]);
+    return f->type == I8 ? (double)(int32_t)b->registers[reg + n][lane] : (double)emu_float(b->registers[reg + n][lane]);
 }
 
 static void put_output(const struct form *f, struct bench *b, unsigned reg, unsigned lane, unsigned n, double x)
 {
-    uint64_t bits = f->type == F64 ? bits_of64(x) : f->type == I8 ? (uint32_t)(int32_t)x : bits_of((float)x);
+    uint64_t bits = f->type == F64 ? bits_of64(x) : f->type == I8 ? (uint32_t)(int32_t)x : emu_bits((float)x);
 
     b->registers[reg + (f->type == F64 ? 2 * n : n)][lane] = (uint32_t)bits;
     if (f->type == F64) {

@@ -194,6 +194,25 @@ float emu_finish_f32(const struct emu_wave *w, float value, bool clamp);    /* f
         return true;                                                                                         \
     }
 
+/* The second source, b, is an integer. */
+#define EMU_FLOAT_INT(name, type, suffix, expression)                                                         \
+    static bool name(struct emu_wave *w, const struct emu_inst *i)                                           \
+    {                                                                                                        \
+        type ra[EMU_LANES];                                                                                  \
+        uint32_t tb[EMU_LANES];                                                                              \
+        const uint32_t *rb = emu_row(w, &i->ops[2], 0, tb);                                                  \
+                                                                                                             \
+        emu_row_##suffix(w, i, 1, ra);                                                                       \
+        EMU_FOR_LANES(lane) {                                                                                \
+            const type a = ra[lane];                                                                         \
+            const int32_t b = (int32_t)rb[lane];                                                             \
+                                                                                                             \
+            ra[lane] = (type)(expression);                                                                   \
+        }                                                                                                    \
+        emu_put_##suffix(w, i, ra);                                                                          \
+        return true;                                                                                         \
+    }
+
 #define EMU_VROW(name, function) {"v_" name, function, EMU_VALU, 0, 0, 0}
 #define EMU_FROW(name, function) {"v_" name, function, EMU_VALU, 0, 0, EMU_ALLOW_NEG | EMU_ALLOW_CLAMP | EMU_ALLOW_OMOD}
 

@@ -140,34 +140,8 @@ EMU_FLOAT1(rndne_f64, double, f64, nearbyint(a))
 EMU_FLOAT1(fract_f64, double, f64, fract64(a))
 EMU_FLOAT1(frexp_mant_f64, double, f64, mantissa64(a))
 
-/* The second source is an integer. */
-static bool ldexp_f32(struct emu_wave *w, const struct emu_inst *i)
-{
-    uint32_t tb[EMU_LANES];
-    float a[EMU_LANES];
-    const uint32_t *b = emu_row(w, &i->ops[2], 0, tb);
-
-    emu_row_f32(w, i, 1, a);
-    EMU_FOR_LANES(lane) {
-        a[lane] = ldexpf(a[lane], (int32_t)b[lane]);
-    }
-    emu_put_f32(w, i, a);
-    return true;
-}
-
-static bool ldexp_f64(struct emu_wave *w, const struct emu_inst *i)
-{
-    uint32_t tb[EMU_LANES];
-    double a[EMU_LANES];
-    const uint32_t *b = emu_row(w, &i->ops[2], 0, tb);
-
-    emu_row_f64(w, i, 1, a);
-    EMU_FOR_LANES(lane) {
-        a[lane] = ldexp(a[lane], (int32_t)b[lane]);
-    }
-    emu_put_f64(w, i, a);
-    return true;
-}
+EMU_FLOAT_INT(ldexp_f32, float, f32, ldexpf(a, b))
+EMU_FLOAT_INT(ldexp_f64, double, f64, ldexp(a, b))
 
 static bool frexp_exp_f32(struct emu_wave *w, const struct emu_inst *i)
 {

@@ -59,20 +59,7 @@ EMU_FLOAT1(trunc_f16, float, f16, truncf(a))
 EMU_FLOAT1(rndne_f16, float, f16, nearbyintf(a))
 EMU_FLOAT1(fract_f16, float, f16, fract16(a))
 EMU_FLOAT1(frexp_mant_f16, float, f16, mantissa16(a))
-
-static bool ldexp_f16(struct emu_wave *w, const struct emu_inst *i)
-{
-    uint32_t tb[EMU_LANES];
-    float a[EMU_LANES];
-    const uint32_t *b = emu_row(w, &i->ops[2], 0, tb);
-
-    emu_row_f16(w, i, 1, a);
-    EMU_FOR_LANES(lane) {
-        a[lane] = ldexpf(a[lane], (int16_t)b[lane]);
-    }
-    emu_put_f16(w, i, a);
-    return true;
-}
+EMU_FLOAT_INT(ldexp_f16, float, f16, ldexpf(a, (int16_t)b))
 
 /* ---- integers: the sources are the low halves, but where op_sel chooses ---- */
 

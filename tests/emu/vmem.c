@@ -39,7 +39,8 @@ bool emu_vmem_known(struct emu_wave *w, const struct emu_operand *o, const char 
             return true;
         }
         if ((known[reg / 64] >> reg % 64 & 1) == 0) {
-            return emu_wave_fail(w, "%s is %c%u, which was never written", role, o->kind == EMU_SGPR ? 's' : o->kind == EMU_AGPR ? 'a' : 'v', o->index + k);
+            return emu_wave_fail(w, "%s is %c%u, which was never written, or loaded from LDS that was not", role,
+                                 o->kind == EMU_SGPR ? 's' : o->kind == EMU_AGPR ? 'a' : 'v', o->index + k);
         }
     }
     return true;
@@ -203,6 +204,7 @@ static void count(struct emu_wave *w, const struct emu_request *q, const struct 
         EMU_COUNT(w, store_transactions, a->num_runs > 0 ? count_segments(a) : 0);
         emu_gang_of(w)->progress++;
     } else {
+        w->polled = w->polled || (a->inst->mods & (EMU_SC0 | EMU_SC1)) != 0;
         EMU_COUNT(w, loads, 1);
         EMU_COUNT(w, load_bytes, lanes * a->width);
         EMU_COUNT(w, load_transactions, a->num_runs > 0 ? count_segments(a) : 0);

@@ -11,7 +11,7 @@ static bool complete(struct emu_wave *w, int vmcnt, int lgkmcnt)
     struct emu_gang *gang = emu_gang_of(w);
 
     gang->stalled = false;
-    while (!gang->stalled && !emu_chance(&gang->fate.rng, gang->mood.linger)) {
+    while (!gang->stalled && (gang->idling || !emu_chance(&gang->fate.rng, gang->mood.linger))) {
         if (!emu_access_progress(w, vmcnt, lgkmcnt)) {
             return true;
         }
@@ -53,7 +53,6 @@ static void release_barrier(struct emu_group *g)
             }
         }
     }
-    g->grid->gang->progress++;
 }
 
 static bool barrier(struct emu_wave *w, const struct emu_inst *i)
@@ -66,6 +65,7 @@ static bool barrier(struct emu_wave *w, const struct emu_inst *i)
     w->group->arriving = w;
     release_barrier(w->group);
     w->group->arriving = NULL;
+    emu_gang_of(w)->progress++;
     emu_gang_of(w)->end_turn = true;
     return true;
 }
@@ -90,7 +90,7 @@ void emu_drain(struct emu_wave *w)
 static bool sleep_wave(struct emu_wave *w, const struct emu_inst *i)
 {
     (void)i;
-    w->slept = true;
+    w->slept = w->polled = true;
     emu_gang_of(w)->end_turn = true;
     return true;
 }

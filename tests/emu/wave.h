@@ -29,6 +29,9 @@ struct emu_wave {
     enum emu_arch arch;
     bool ended, at_barrier;
     bool slept;          /* the last quantum ran s_sleep */
+    bool polled;         /* it did, or loaded past a cache */
+    uint32_t busy;       /* idle.c: instructions since it polled */
+    uint64_t polls_since; /* and the gang's progress since which it only polls; 0: it does not */
     uint32_t s[EMU_NUM_SGPRS];
     emu_lanes *v;        /* [EMU_MAX_VGPRS]: v0.., AGPR i at [256 + i] */
     /* Never written since the start of the wave: reading one as an address, store data or branch condition is reported. 1 bit a register. */

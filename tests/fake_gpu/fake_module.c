@@ -91,7 +91,7 @@ static bool image_has(const unsigned char *image, const char *name)
 static const struct {
     const char *arch;
     unsigned mach;
-} machines[] = {{"gfx90a", 0x3f}, {"gfx942", 0x4c}, {"gfx950", 0x4f}, {"gfx1100", 0x41}, {"gfx1250", 0x49}};
+} machines[] = {{"gfx90a", 0x3f}, {"gfx942", 0x4c}, {"gfx950", 0x4f}, {"gfx1100", 0x41}, {"gfx1201", 0x4e}, {"gfx1250", 0x49}};
 
 /* The code object for this device: the image itself, or the one in an offload bundle. */
 static int find_image(const unsigned char **found)

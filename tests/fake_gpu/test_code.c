@@ -61,6 +61,7 @@ int main(void)
         {.arch = "gfx942:sramecc+:xnack-"},
         {.arch = "gfx950:sramecc+:xnack+"},
         {.arch = "gfx1100"},
+        {.arch = "gfx1201"},
         {.arch = "gfx1250"},
         {.arch = "gfx906:sramecc+:xnack-"},
         {.arch = "gfx9"},

@@ -213,12 +213,16 @@ bool tm_text_names(const char *file, int line, const char *needle)
     return false;
 }
 
-double tm_limit(double seconds)
+bool tm_is_interpreted(void)
 {
     const char *backend = getenv("CCL_BACKEND");
-    bool interpreted = backend != NULL && strncmp(backend, "emu", 3) == 0;
 
-    return seconds * (TM_SANITIZED ? 4.0 : 1.0) * (interpreted ? 8.0 : 1.0);
+    return backend != NULL && strncmp(backend, "emu", 3) == 0;
+}
+
+double tm_limit(double seconds)
+{
+    return seconds * (TM_SANITIZED ? 4.0 : 1.0) * (tm_is_interpreted() ? 8.0 : 1.0);
 }
 
 void tm_within(const char *file, int line, const char *what, double seconds, double limit)

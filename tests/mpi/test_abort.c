@@ -141,7 +141,7 @@ static void waiting(size_t count, int variant, int aborting)
 }
 
 /* Every rank streams gathers of all kinds as fast as it can when the abort comes. */
-/* Operations in the stream at the abort. Interpreted ones take half a millisecond each to be found out of date (tiny). */
+/* Operations in the stream at the abort. cclCommAbort waits 4 s for all of them to be found out of date, which takes milliseconds for an interpreted one. */
 static unsigned queued = 10000;
 
 static void busy(int aborting, unsigned delay_ms, int variant)
@@ -298,7 +298,7 @@ int main(int argc, char **argv)
 
     TM_INIT(argc, argv);
     full = tm_has_arg("full");
-    queued = tm_has_arg("tiny") ? 200 : queued;
+    queued = tm_is_interpreted() ? 200 : queued;
     stream = tm_stream_create();
     TM_MUST(cclDeviceMalloc((void **)&send_part, MOST + 2 * TM_GUARD));
     TM_MUST(cclDeviceMalloc((void **)&recv_all, MOST * (size_t)tm_size + 2 * TM_GUARD));

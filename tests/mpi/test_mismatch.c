@@ -253,9 +253,6 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
         int last = tm_size - 1;
 
-        if (tm_has_arg("tiny") && i % 3 != 0) { /* where kernels are interpreted */
-            continue;
-        }
         if (full || i % 2 == (size_t)tm_size % 2) {
             play(&scenarios[i], 0, -1); /* from three ranks on there is one that agrees with the majority */
         }

@@ -35,7 +35,7 @@ static const char *const kernel_names[] = {
 static const struct {
     const char *arch;
     uint32_t mach;
-} amd_archs[] = {{"gfx90a", 0x3f}, {"gfx942", 0x4c}, {"gfx950", 0x4f}, {"gfx1100", 0x41}, {"gfx1250", 0x49}};
+} amd_archs[] = {{"gfx90a", 0x3f}, {"gfx942", 0x4c}, {"gfx950", 0x4f}, {"gfx1100", 0x41}, {"gfx1201", 0x4e}, {"gfx1250", 0x49}};
 
 /* How often each kernel was found for one architecture and form. */
 static struct arch_count {

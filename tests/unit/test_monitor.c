@@ -81,7 +81,7 @@ static void killed(struct world *w)
         kill(getpid(), SIGKILL);
     }
     for (int i = 0; i < 2; i++) {
-        TEST_CHECK(wait_for(&box[i].died[victim], 1, UINT64_C(5000000000)));
+        TEST_CHECK(wait_for(&box[i].died[victim], 1, TIMEOUT_NS));
         uint64_t took = atomic_load(&box[i].died_ns[victim]) - atomic_load(&w->shared->when_ns);
         printf("  rank %d communicator %d: death seen after %.3f ms\n", w->rank, i, (double)took * 1e-6);
         TEST_CHECK(took < KILL_LIMIT_NS);
@@ -130,7 +130,7 @@ static void killed_under_load(struct world *w)
         atomic_store(&w->shared->when_ns, ccl_now_ns());
         kill(getpid(), SIGKILL);
     }
-    TEST_CHECK(wait_for(&box.died[2], 1, UINT64_C(5000000000)));
+    TEST_CHECK(wait_for(&box.died[2], 1, TIMEOUT_NS));
     uint64_t took = atomic_load(&box.died_ns[2]) - atomic_load(&w->shared->when_ns);
     printf("  rank %d: death seen after %.3f ms, %d messages waiting\n", w->rank, (double)took * 1e-6,
            w->rank == 0 ? NOTES - atomic_load(&box.got[1]) : 0);
@@ -165,7 +165,7 @@ static void exits(struct world *w)
     }
     TEST_CHECK(wait_for(&box.got[1], 1, TIMEOUT_NS));
     if (w->pidfd) {
-        TEST_CHECK(wait_for(&box.died[1], 1, UINT64_C(5000000000)));
+        TEST_CHECK(wait_for(&box.died[1], 1, TIMEOUT_NS));
     } else {
         usleep(300000);
         TEST_EQ(atomic_load(&box.died[1]), 0); /* it has said goodbye */
@@ -173,7 +173,7 @@ static void exits(struct world *w)
     TEST_EQ(atomic_load(&box.died[2]), 0);
     TEST_EQ(send_note(&box, 1, 0, true), cclSuccess);
     atomic_store(&w->shared->step, 1);
-    TEST_CHECK(wait_for(&box.died[2], 1, UINT64_C(5000000000)));
+    TEST_CHECK(wait_for(&box.died[2], 1, TIMEOUT_NS));
     usleep(50000);
     TEST_EQ(atomic_load(&box.died[1]), w->pidfd);
     TEST_EQ(atomic_load(&box.died[2]), 1);
@@ -190,7 +190,7 @@ static void ticks(struct world *w)
     ccl_monitor_want_tick(box[0].port, true);
     ccl_monitor_want_tick(box[0].port, true);
     uint64_t start = ccl_now_ns();
-    TEST_CHECK(wait_for(&box[0].ticks, 5, UINT64_C(5000000000)));
+    TEST_CHECK(wait_for(&box[0].ticks, 5, TIMEOUT_NS));
     uint64_t took = ccl_now_ns() - start;
     if (took < UINT64_C(390000000)) {
         TEST_FAIL("5 ticks in %llu us, want 500000", (unsigned long long)took / 1000);
@@ -202,7 +202,7 @@ static void ticks(struct world *w)
     TEST_EQ(atomic_load(&box[0].ticks), n);
     TEST_EQ(atomic_load(&box[1].ticks), 0);
     ccl_monitor_want_tick(box[1].port, true);
-    TEST_CHECK(wait_for(&box[1].ticks, 1, UINT64_C(5000000000)));
+    TEST_CHECK(wait_for(&box[1].ticks, 1, TIMEOUT_NS));
     TEST_EQ(atomic_load(&box[0].ticks), n);
     box_close(&box[1]);
     usleep(150000);
@@ -239,7 +239,7 @@ static void ticks_under_load(struct world *w)
     TEST_EQ(ccl_monitor_attach(w->boot, &callbacks, &spinner, &spinner.port), cclSuccess);
     TEST_EQ(ccl_monitor_send(spinner.port, 0, "again", 5, -1), cclSuccess);
     ccl_monitor_want_tick(spinner.port, true);
-    TEST_CHECK(wait_for(&spinner.ticks, 3, UINT64_C(5000000000)));
+    TEST_CHECK(wait_for(&spinner.ticks, 3, TIMEOUT_NS));
     TEST_CHECK(atomic_load(&spinner.turns) > 1000);
     atomic_store(&spinner.stop, true);
     ccl_monitor_detach(spinner.port);
