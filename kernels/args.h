@@ -23,7 +23,23 @@
 #define CCL_OP_STOPPED 0x80000000u  /* bit 31 of the low half of op */
 
 /* Operation codes, advert word 1 bits 0..5. */
-enum ccl_op { CCL_OP_NONE, CCL_OP_BARRIER, CCL_OP_ALL_GATHER, CCL_OP_ALL_GATHER_2D, CCL_NUM_OPS };
+enum ccl_op {
+    CCL_OP_NONE,
+    CCL_OP_BARRIER,
+    CCL_OP_ALL_GATHER,
+    CCL_OP_ALL_GATHER_2D,
+    CCL_OP_ALL_REDUCE,
+    CCL_OP_REDUCE_SCATTER,
+    CCL_OP_REDUCE,
+    CCL_OP_BROADCAST,
+    CCL_OP_ALL_TO_ALL,
+    CCL_OP_ALL_TO_ALL_V,
+    CCL_OP_GATHER,
+    CCL_OP_SCATTER,
+    CCL_OP_SEND,
+    CCL_OP_RECV,
+    CCL_NUM_OPS
+};
 #define CCL_WORD1(op, type, redop, root) \
     ((uint32_t)(op) | (uint32_t)(type) << 6 | (uint32_t)(redop) << 11 | (uint32_t)(root) << 16)
 

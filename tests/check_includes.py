@@ -26,6 +26,7 @@ RULES = [
     ("include/compat/*", PUBLIC, []),
     ("src/api.[ch]", UTIL + ["src/api.h", "src/comm/*"], []),
     ("src/api_ops.c", UTIL + ["src/api.h", "src/comm/*", "src/coll/*", "src/fused/*", "src/heap/*", "src/trace/*"], []),
+    ("src/api_coll.c", UTIL + ["src/api.h", "src/comm/*", "src/coll/*"], []),
     # Streams, events and memory of every backend: calls that end in the runtime.
     ("src/api_helpers.c", UTIL + ["src/comm/*", "src/runtime/runtime.h"], []),
     ("src/comm/*", UTIL + ["src/bootstrap/*", "src/heap/*", "src/runtime/runtime.h", "src/trace/*"] + KERNEL_ARGS, []),

@@ -57,6 +57,13 @@ struct ccl_plan {
     cclCallConfig_t effective;
 };
 
+/* An operator made by cclRedOpCreatePreMulSum. */
+struct ccl_redop {
+    bool used, on_device;
+    cclDataType_t type;
+    uint64_t scalar; /* its bits, or its address */
+};
+
 struct cclComm {
     uint32_t magic;
     uint32_t generation; /* ccl_comm_generation when it was made: a forked child must not use it */
@@ -87,6 +94,8 @@ struct cclComm {
     uint32_t args_bytes;         /* bytes of args that this world uses */
     struct ccl_k_words_args words; /* of the kernels ll_words_W */
     struct ccl_plan plan;
+    struct ccl_redop *redops; /* handle cclNumOps is the first */
+    int num_redops;
     bool has_effective;
     bool used_stream;
     struct cclStream *last_stream;
