@@ -23,7 +23,7 @@ RULES = [
     ("include/ccl/ccl.h", [ALONE, "include/ccl/device_types.h"], []),
     ("include/ccl/device_types.h", [ALONE], []),
     ("include/ccl/device*.h", [ALONE, "include/ccl/device*.h"], []),
-    ("include/compat/*", PUBLIC, []),
+    ("include/compat/*", ["include/compat/*"], []),
     ("src/api.[ch]", UTIL + ["src/api.h", "src/comm/*"], []),
     ("src/api_ops.c", UTIL + ["src/api.h", "src/comm/*", "src/coll/*", "src/fused/*", "src/heap/*", "src/trace/*"], []),
     ("src/api_coll.c", UTIL + ["src/api.h", "src/comm/*", "src/coll/*"], []),
@@ -42,7 +42,8 @@ RULES = [
     ("src/bootstrap/*", UTIL, ["socket"]),
     ("src/trace/*", UTIL + ["kernels/args.h"], []), # the layout of the records
     ("src/util/*", UTIL, []),
-    ("src/compat/*", UTIL + ["include/compat/*"], []),
+    ("src/compat/*", UTIL + ["src/comm/bridge.h", "include/compat/*"], []),
+    ("tests/compat/*", ["include/*", "src/compat/*", "src/util/*", "tests/test.h"], ["mpi"]),
     ("kernels/*", ["include/ccl/device.h"], []),
     ("tests/unit/test_gpu_headers*", ["include/*", "src/*", "kernels/*", "tests/test.h"], ["gpu"]),
     ("tests/fake_gpu/*", ["include/*", "src/*", "kernels/*", "tests/test.h"], []),

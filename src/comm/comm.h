@@ -125,6 +125,9 @@ struct cclComm {
 cclResult_t ccl_comm_create(const cclUniqueId *id, int n, int rank, const cclConfig_t *config, cclComm_t *out);
 /* Collective over parent. */
 cclResult_t ccl_comm_split(cclComm_t parent, int color, int key, const cclConfig_t *config, cclComm_t *out);
+/* ranks: [count], ascending, of parent, this one among them: they form *out, in this order. Collective over them; the other ranks of parent are
+ * not asked, and may be dead. Operations of parent may have failed. */
+cclResult_t ccl_comm_shrink(cclComm_t parent, const int *ranks, int count, cclComm_t *out);
 /* Wait for the enqueued operations of comm; an error of theirs is not returned. */
 cclResult_t ccl_comm_wait_idle(cclComm_t comm);
 /* Some have not ended. */
@@ -182,6 +185,8 @@ void ccl_comm_list_remove(cclComm_t comm);
 /* How a thread gets the right to free comm: once. *live: comm is in the list. raise: tell all ranks first that this one aborts, also when another
  * thread owns comm, whose wait then ends. */
 bool ccl_comm_claim(cclComm_t comm, bool raise, bool *live);
+/* Tell all ranks that this one gives up, as an abort does, and keep comm. False: it is not in the list. */
+bool ccl_comm_raise_live(cclComm_t comm);
 /* Operations of comm run on stream, or on a stream that it waits for. */
 void ccl_comm_add_stream(cclComm_t comm, struct cclStream *stream);
 /* Changes in a forked child. */

@@ -27,7 +27,7 @@ struct hello {
     int32_t ring_slots, ring_slot_bytes;
     int32_t capacity, shared_host; /* blocks that its device runs at once; it wants shared host memory */
     int32_t whole;                 /* the limit of its blocks was named, so it may take the whole device */
-    int32_t version, is_host, forced_fence, max_blocks, variant, comm_sms, host_threads, traced, queues;
+    int32_t version, is_host, forced_fence, max_blocks, variant, comm_sms, host_threads, traced, queues, lone;
     char backend[24];
 };
 
@@ -75,6 +75,7 @@ static cclResult_t say_hello(cclComm_t comm, const cclConfig_t *config, cclComm_
     pthread_once(&process_once, draw_process_id);
     h->process_id = process_id;
     h->queues = (int32_t)(is_amd(&comm->props) ? env->hip_queues : env->cuda_queues);
+    h->lone = env->nccl_multi_rank == 0;
     h->version = CCL_VERSION;
     h->device_uid = comm->props.uid;
     h->is_host = comm->props.is_host;
@@ -160,6 +161,22 @@ static cclResult_t check_queues(cclComm_t comm, const struct hello *all)
     return cclSuccess;
 }
 
+/* What NCCL refuses unless told otherwise is refused here where any rank was told so. */
+static cclResult_t check_sharing(cclComm_t comm, const struct hello *all)
+{
+    bool lone = false;
+    for (int r = 0; r < comm->n; r++) {
+        lone = lone || all[r].lone;
+    }
+    for (int r = 0; lone && r < comm->n; r++) {
+        for (int j = 0; j < r; j++) {
+            CCL_CHECK(all[j].device_uid != all[r].device_uid, cclInvalidUsage, CCL_INIT,
+                      "ranks %d and %d are on one device, which NCCL_MULTI_RANK_GPU_ENABLE=0 forbids", j, r);
+        }
+    }
+    return cclSuccess;
+}
+
 static cclResult_t agree(cclComm_t comm, const struct hello *all)
 {
     struct ccl_agreed *ag = &comm->agreed;
@@ -179,6 +196,7 @@ static cclResult_t agree(cclComm_t comm, const struct hello *all)
             cpus[i] |= all[r].cpus[i];
         }
     }
+    CCL_TRY(check_sharing(comm, all));
     CCL_TRY(check_queues(comm, all));
     for (unsigned i = 0; i < CPU_WORDS; i++) {
         cores += __builtin_popcountll(cpus[i]);

@@ -156,8 +156,10 @@ static inline ncclResult_t ccl_compat_check(ncclComm_t comm, const char *func)
     return ccl_compat_check_slow(comm, func);
 }
 
-/* compat_version_*.c: what ncclGetVersion says, and the library's name. */
+/* only_nccl.c, only_rccl.c: what ncclGetVersion says, and the library's name. */
 extern const int ccl_compat_version;
 extern const char *const ccl_compat_name;
+/* compat_misc.c: NCCL_DEBUG=VERSION and more print a line, once. */
+void ccl_compat_tell_version(void);
 
 #endif
