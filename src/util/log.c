@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -30,10 +31,44 @@ static int log_fd = STDERR_FILENO;
 static char host_name[64];
 
 static _Thread_local int thread_rank = -1;
-static _Thread_local char thread_error[ERROR_BYTES];
 static pthread_mutex_t process_error_lock = PTHREAD_MUTEX_INITIALIZER;
 static char process_error[ERROR_BYTES];
-static _Thread_local char process_error_copy[ERROR_BYTES];
+
+/* Not thread-local themselves: all thread-local memory of the library must fit into what the loader has spare for libraries opened later, some
+ * hundred bytes, because the kernels' own variable is reached without a call. */
+struct texts {
+    char error[ERROR_BYTES], process_copy[ERROR_BYTES];
+};
+static _Thread_local struct texts *thread_texts;
+static pthread_once_t texts_once = PTHREAD_ONCE_INIT;
+static pthread_key_t texts_key;
+static bool has_texts_key;
+
+static void free_texts(void *texts)
+{
+    thread_texts = NULL;
+    free(texts);
+}
+
+static void make_texts_key(void)
+{
+    has_texts_key = pthread_key_create(&texts_key, free_texts) == 0;
+}
+
+/* NULL: out of memory. */
+static struct texts *own_texts(void)
+{
+    if (thread_texts == NULL) {
+        pthread_once(&texts_once, make_texts_key);
+        struct texts *texts = has_texts_key ? calloc(1, sizeof(*texts)) : NULL;
+        if (texts != NULL && pthread_setspecific(texts_key, texts) != 0) {
+            free(texts);
+            texts = NULL;
+        }
+        thread_texts = texts;
+    }
+    return thread_texts;
+}
 
 /* What NCCL's subsystems are about here. */
 static const struct {
@@ -214,7 +249,10 @@ void ccl_error_write(enum ccl_subsys subsys, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    memcpy(thread_error, text, sizeof(text));
+    struct texts *own = own_texts();
+    if (own != NULL) {
+        memcpy(own->error, text, sizeof(text));
+    }
     pthread_mutex_lock(&process_error_lock);
     memcpy(process_error, text, sizeof(text));
     pthread_mutex_unlock(&process_error_lock);
@@ -225,16 +263,20 @@ void ccl_error_write(enum ccl_subsys subsys, const char *fmt, ...)
 
 const char *ccl_error_last(void)
 {
-    if (thread_error[0] != '\0') {
-        return thread_error;
+    if (thread_texts != NULL && thread_texts->error[0] != '\0') {
+        return thread_texts->error;
     }
     return ccl_error_last_of_process();
 }
 
 const char *ccl_error_last_of_process(void)
 {
+    struct texts *own = own_texts();
+    if (own == NULL) {
+        return "out of memory for an error text";
+    }
     pthread_mutex_lock(&process_error_lock);
-    memcpy(process_error_copy, process_error, sizeof(process_error));
+    memcpy(own->process_copy, process_error, sizeof(process_error));
     pthread_mutex_unlock(&process_error_lock);
-    return process_error_copy;
+    return own->process_copy;
 }

@@ -32,9 +32,10 @@ def links(cc, library, client):
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "client.c"
         used = sorted(names(client))
-        source.write_text("".join(f"extern char s{i}[] __asm__(\"{n}\");\n" for i, n in enumerate(used)) +
-                          "char *volatile sink;\nint main(void) {\n" + "".join(f"sink = s{i};\n" for i in range(len(used))) + "return 0; }\n")
-        made = subprocess.run([cc, "-o", str(Path(folder) / "client"), str(source), library, "-Wl,--no-undefined,--allow-shlib-undefined"],
+        source.write_text("".join(f"extern void s{i}(void) __asm__(\"{n}\");\n" for i, n in enumerate(used)) +
+                          "void (*volatile sink)(void);\nint main(void) {\n" + "".join(f"sink = s{i};\n" for i in range(len(used))) +
+                          "return 0; }\n")
+        made = subprocess.run([cc, "-o", str(Path(folder) / "client"), str(source), library, "-Wl,--no-undefined", "-Wl,--allow-shlib-undefined"],
                               capture_output=True, text=True)
         return made.stderr if made.returncode != 0 else None
 
