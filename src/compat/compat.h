@@ -79,10 +79,9 @@ ncclResult_t ccl_compat_check_slow(ncclComm_t comm, const char *func);
 struct ccl_compat_job {
     struct ccl_compat_job *next;
     ncclResult_t (*run)(struct ccl_compat_job *job);
-    ncclComm_t comm;  /* whose state shows it: the new one of an init, the parent of a split */
+    ncclComm_t comm;  /* whose state shows it: the new one of an init, the parent of a split. Jobs of one run one after the other */
     ncclComm_t child; /* made by it, or NULL */
     ncclComm_t *out;  /* where the program wants comm or child */
-    const void *key;  /* jobs with one key run one after the other */
     bool early_out;   /* *out holds the communicator from the call on */
     bool after;       /* in a group: behind its operations, not before them */
     bool ran;

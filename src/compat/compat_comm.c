@@ -251,7 +251,6 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
     }
     job->run = run_finalize;
     job->comm = comm;
-    job->key = comm;
     job->after = true; /* the operations of this group are part of what it waits for */
     return ccl_compat_submit(job);
 }

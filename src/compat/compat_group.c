@@ -92,7 +92,7 @@ static void *run_in_background(void *arg)
     return NULL;
 }
 
-/* jobs: a chain of one key. */
+/* jobs: of one communicator. */
 static ncclResult_t start(struct ccl_compat_job *jobs)
 {
     pthread_attr_t attr;
@@ -125,7 +125,7 @@ static ncclResult_t keep(struct ccl_compat_job *job)
         return ncclInProgress;
     }
     return job->after ? ncclSuccess
-                      : ccl_compat_result(ccl_group_submit(CCL_JOB_SETUP, run_in_lane, &job, sizeof(job), (cclComm_t)job->key, NULL));
+                      : ccl_compat_result(ccl_group_submit(CCL_JOB_SETUP, run_in_lane, &job, sizeof(job), job->comm->ccl, NULL));
 }
 
 ncclResult_t ccl_compat_submit(struct ccl_compat_job *job)
@@ -183,24 +183,18 @@ ncclResult_t ncclGroupStart(void)
 }
 CCL_COMPAT_ALIAS(ncclGroupStart);
 
-/* Take the jobs with the first one's key out of *jobs, in order. */
+/* Take the jobs of the first one's communicator out of *jobs, in order. */
 static struct ccl_compat_job *take_chain(struct ccl_compat_job **jobs)
 {
-    struct ccl_compat_job *chain = *jobs, **p = &chain->next, **end = &chain->next;
+    struct ccl_compat_job *chain = *jobs, **end = &chain->next, *rest = chain->next, **rest_end = jobs;
     *jobs = NULL;
-    struct ccl_compat_job *rest = *p, **rest_end = jobs;
-    *end = NULL;
+    chain->next = NULL;
     while (rest != NULL) {
-        struct ccl_compat_job *job = rest;
+        struct ccl_compat_job *job = rest, ***to = job->comm == chain->comm ? &end : &rest_end;
         rest = job->next;
         job->next = NULL;
-        if (job->key == chain->key) {
-            *end = job;
-            end = &job->next;
-        } else {
-            *rest_end = job;
-            rest_end = &job->next;
-        }
+        **to = job;
+        *to = &job->next;
     }
     return chain;
 }

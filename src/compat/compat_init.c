@@ -71,7 +71,6 @@ static ncclResult_t init_rank(ncclComm_t *out, int nranks, const ncclUniqueId *i
     job->out = out;
     job->early_out = true;
     memcpy(&job->u.init.id, id, sizeof(*id));
-    job->key = NULL; /* inits are independent of each other: in one process they wait for each other */
     *out = comm;
     return ccl_compat_submit(job);
 }
@@ -198,7 +197,6 @@ static ncclResult_t make_child_job(ncclComm_t parent, ncclComm_t *newcomm, const
         return rc;
     }
     job->comm = parent;
-    job->key = parent->ccl;
     job->out = newcomm;
     *newcomm = NULL;
     *out = job;

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Proves that the library does no harm to its process: forked children, exits with live communicators and pending calls, dlclose with threads of ours still
+ * there, many inits that leave nothing behind. */
+/* CTEST: labels quick */
+#include "world.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+static ncclComm_t one(void)
+{
+    ncclComm_t comm = NULL;
+    ncclUniqueId id;
+    TEST_EQ(ncclGetUniqueId(&id), ncclSuccess);
+    TEST_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclSuccess);
+    return comm;
+}
+
+/* Wait for pid, at most 10 s; its exit code, -signal, or -1000. */
+static int wait_for(pid_t pid)
+{
+    int status = 0;
+    for (int ms = 0; ms < 10000; ms++) {
+        if (waitpid(pid, &status, WNOHANG) == pid) {
+            return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+        }
+        usleep(1000);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    return -1000;
+}
+
+/* The child may not use the parent's communicator, and says so; its end does nothing to it. */
+static void test_fork(void)
+{
+    ncclComm_t comm = one();
+    cclStream_t stream;
+    TEST_EQ(cclStreamCreate(&stream), cclSuccess);
+    world_check(comm, 0, 1, (cudaStream_t)stream, "before fork");
+    pid_t pid = fork();
+    if (pid == 0) {
+        char buf[8];
+        int bad = ncclAllGather(buf, buf, 8, ncclInt8, comm, NULL) != ncclInvalidUsage;
+        bad += ncclCommDestroy(comm) != ncclInvalidArgument;
+        exit(bad);
+    }
+    TEST_EQ(wait_for(pid), 0);
+    world_check(comm, 0, 1, (cudaStream_t)stream, "after fork");
+    TEST_EQ(ncclCommDestroy(comm), ncclSuccess);
+    TEST_EQ(cclStreamDestroy(stream), cclSuccess);
+}
+
+/* What a program of its own does before it leaves without cleaning up. */
+static void leave(int how)
+{
+    ncclUniqueId id;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t comm = one(), waiting;
+    char *buf = world_alloc(64);
+    ncclResult_t rc = ncclAllGather(buf, buf, 64, ncclInt8, comm, NULL);
+    config.blocking = 0;
+    ncclGetUniqueId(&id);
+    if (rc == ncclSuccess && how == 1) {
+        rc = ncclCommInitRankConfig(&waiting, 2, id, 0, &config) == ncclInProgress ? ncclSuccess : ncclInternalError; /* never ends */
+    } else if (rc == ncclSuccess && how == 2) {
+        ncclGroupStart();
+        rc = ncclAllGather(buf, buf, 64, ncclInt8, comm, NULL); /* in a group nobody ends */
+    }
+    exit(rc == ncclSuccess && test_failures == 0 ? 42 : 1);
+}
+
+static void test_exit(const char *self)
+{
+    for (int how = 0; how < 3; how++) {
+        char arg[16];
+        snprintf(arg, sizeof(arg), "leave%d", how);
+        pid_t pid = fork();
+        if (pid == 0) {
+            execl(self, self, arg, (char *)NULL);
+            _exit(99);
+        }
+        TEST_EQ(wait_for(pid), 42);
+    }
+}
+
+/* Two libraries in one process; the second one comes and goes while its rendezvous still waits. */
+static void test_dlclose(void)
+{
+    for (int i = 0; i < 2; i++) {
+        void *lib = dlopen("librccl.so.1", RTLD_NOW | RTLD_LOCAL);
+        ncclResult_t (*get_id)(ncclUniqueId *);
+        ncclUniqueId id;
+        if (lib == NULL) {
+            TEST_FAIL("%s", dlerror());
+            return;
+        }
+        *(void **)&get_id = dlsym(lib, "ncclGetUniqueId");
+        TEST_EQ(get_id(&id), ncclSuccess);
+        dlclose(lib);
+        usleep(20000);
+    }
+}
+
+static int count_fds(void)
+{
+    int count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir != NULL && readdir(dir) != NULL) {
+        count++;
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    return count;
+}
+
+/* Descriptors and threads, after the first rounds have made what stays. */
+static void test_leaks(void)
+{
+    int before = 0;
+    for (int i = 0; i < 60; i++) {
+        ncclComm_t comm = one(), none = comm;
+        TEST_EQ(ncclCommSplit(comm, NCCL_SPLIT_NOCOLOR, 0, &none, NULL), ncclSuccess);
+        TEST_CHECK(none == NULL);
+        TEST_EQ(ncclCommDestroy(comm), ncclSuccess);
+        if (i == 10) {
+            usleep(100000);
+            before = count_fds();
+        }
+    }
+    int after = count_fds();
+    for (int ms = 0; ms < 2000 && after > before; ms += 10) { /* rendezvous threads close theirs in their own time */
+        usleep(10000);
+        after = count_fds();
+    }
+    TEST_CHECK(before > 0);
+    if (after > before) {
+        TEST_FAIL("%d descriptors after 50 communicators, %d before", after, before);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strncmp(argv[1], "leave", 5) == 0) {
+        leave(argv[1][5] - '0');
+    }
+    test_exit(argv[0]);
+    test_leaks();
+    test_fork();
+    test_dlclose();
+    return test_result();
+}
