@@ -202,6 +202,43 @@ struct ccl_k_coll_args {
     struct ccl_k_peer peer[CCL_VALUE_PEERS]; /* by rank; the host backend copies only the first n */
 };
 
+/* What goes between this rank and one peer. */
+struct ccl_k_pair {
+    uint64_t send_off, send_bytes; /* from src of ccl_k_coll_args */
+    uint64_t recv_off, recv_bytes; /* from dst */
+};
+
+enum {
+    CCL_PARTS_SAME = 1,     /* all destinations get the same bytes: where all share a ring, a chunk is written once */
+    CCL_PARTS_REDUCE = 2,   /* what arrives is joined element by element, in the order of ranks */
+    CCL_PARTS_SCATTER = 4,  /* reduce: each owner keeps its result; the input is a part an owner */
+    CCL_PARTS_SCALED = 8,   /* reduce: multiply the own elements by scalar first */
+    CCL_PARTS_SCALAR_AT = 16, /* scalar is the address of it in device memory */
+    CCL_PARTS_TO_ROOT = 32  /* reduce: only root gets the results */
+};
+
+#define CCL_GPU_PAIRS 64 /* ranks of a communicator whose pairs fit the arguments of a kernel; on the host as many as there are */
+
+/* The kernels parts, parts_ll and reduce: all collectives but all-gather. reduce cuts the input into chunks, each into one piece for every rank, its
+ * owner: piece (chunk, owner) starts at element owner * owner_stride + chunk * chunk_stride and has at most piece elements. Every rank stores its
+ * piece into a ring for the owner, which joins them. parts cuts what a pair moves into pieces of c.piece_bytes. Ring slots are cut out of the
+ * communicator's rings anew for every operation. */
+struct ccl_k_parts_args {
+    struct ccl_k_coll_args c;
+    uint64_t ring_bytes;            /* of one source's rings */
+    uint64_t slot_bytes, sub_bytes; /* of a slot, and of what it holds for one destination */
+    uint64_t count;                 /* reduce: elements of the whole input; SCATTER: of a part */
+    uint64_t owner_stride, chunk_stride, piece;
+    uint64_t chunks;
+    uint64_t scalar; /* its bits or its address */
+    uint32_t type, esize; /* cclDataType_t, its bytes */
+    uint32_t redop;  /* cclRedOp_t, built in */
+    uint32_t root;
+    uint32_t parts; /* CCL_PARTS_* */
+    uint32_t pad;
+    struct ccl_k_pair pair[CCL_GPU_PAIRS]; /* by rank; the host backend copies only the first n */
+};
+
 /* The kernels ll_words_W: as few bytes as they can do with. Part r of the output starts at dst + r * part_bytes. */
 struct ccl_k_words_args {
     uint64_t full; /* struct ccl_k_coll_args in device memory, with what is the same in all operations; the kernel that fails adds its call */

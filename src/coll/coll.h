@@ -46,10 +46,17 @@ cclResult_t ccl_redop_create(cclComm_t comm, const void *scalar, cclDataType_t t
 const struct ccl_redop *ccl_redop_find(cclComm_t comm, cclRedOp_t op);
 bool ccl_redop_destroy(cclComm_t comm, cclRedOp_t op);
 
+/* What stands before and behind the launches of an operation: the order of the communicator over its streams. rc: of the launches; returned when it is
+ * an error. */
+cclResult_t ccl_coll_begin(cclComm_t comm, struct cclStream *stream);
+cclResult_t ccl_coll_end(cclComm_t comm, struct cclStream *stream, cclResult_t rc);
+
 /* Decide variant, grid and tile from what all ranks know alike, and fill plan and the shape fields of args. */
 cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, struct ccl_plan *plan,
                           struct ccl_k_coll_args *args);
 size_t ccl_type_size(cclDataType_t type);
+/* What all ranks must agree on, in 32 bits; never CCL_SIG_REVOKED. */
+uint32_t ccl_coll_signature(const uint64_t *words, size_t count);
 /* One kernel of the current plan, with the current arguments. */
 cclResult_t ccl_coll_launch(cclComm_t comm, enum ccl_kernel kernel, struct cclStream *stream);
 

@@ -150,5 +150,6 @@ void ccl_comm_destroy(cclComm_t comm, bool unclean)
     ccl_bootstrap_destroy(comm->boot);
     comm->magic = 0;
     free(comm->redops);
+    free(comm->parts);
     free(comm);
 }

@@ -51,6 +51,9 @@ static void describe_call(const struct ccl_k_desc *d, char *text, size_t bytes)
     } else if (op == CCL_OP_SEND || op == CCL_OP_RECV) {
         snprintf(text, bytes, "%s count %llu %s %s rank %u", ccl_comm_op_name(op), (unsigned long long)d->count, ccl_comm_type_name(type),
                  op == CCL_OP_SEND ? "to" : "from", d->word1 >> 16);
+    } else if (op == CCL_OP_ALL_TO_ALL_V) {
+        snprintf(text, bytes, "all_to_all_v %s with %llu elements for the other and %llu expected of it", ccl_comm_type_name(type),
+                 (unsigned long long)d->rows, (unsigned long long)d->count);
     } else if (op > CCL_OP_ALL_GATHER_2D) {
         const uint32_t redop = d->word1 >> 11 & 31;
         char what[32] = "", where[32] = "";
@@ -206,7 +209,7 @@ void ccl_comm_raise(cclComm_t comm, cclResult_t code, enum ccl_reason reason, in
             e->rank = comm->rank;
             e->peer = peer;
             e->reason = reason;
-            e->mine = comm->args.desc;
+            e->mine = comm->called != NULL ? *comm->called : comm->args.desc;
             __atomic_store_n(&e->code, (uint32_t)code, __ATOMIC_RELEASE); /* pairs with read_record */
         }
         /* The first reason stays. */
