@@ -219,7 +219,8 @@ CCL_API cclResult_t cclDeviceComm(cclComm_t comm, cclDeviceComm_t *dev);
 /* Calls between Start and End are collected and take effect at the outermost End: collectives of any communicators, and
  * cclCommInitRank*, cclMemAlloc, cclMemFree, cclCommSplit of several communicators of one thread (these run side by side; their
  * outputs are valid after End). Nesting is counted per thread. The first error inside is returned by End, which then
- * drops the whole group. End without Start: cclInvalidUsage. */
+ * drops the whole group. End without Start, or streams of one communicator of which some are captured into a graph and others are not, or into
+ * another one: cclInvalidUsage. */
 CCL_API cclResult_t cclGroupStart(void);
 CCL_API cclResult_t cclGroupEnd(void);
 

@@ -307,10 +307,37 @@ static cclResult_t run_one(struct job *job)
     return ccl_device_leave(job->comm->rt, before, run_batch(job));
 }
 
+static cclResult_t capture_of(const struct job *job, uint64_t *id)
+{
+    int before;
+    CCL_TRY(ccl_device_enter(job->comm->rt, job->comm->props.is_host, job->comm->device, &before));
+    return ccl_device_leave(job->comm->rt, before, job->comm->rt->capture_query(job->stream, id));
+}
+
+/* The streams of a communicator wait for each other: in a graph and outside, or in two graphs, they cannot. */
+static cclResult_t check_captures(void)
+{
+    for (const struct job *job = first_job; job != NULL; job = job->next) {
+        const struct job *j = first_job;
+        while (j != job && (j->kind == CCL_JOB_SETUP || j->comm != job->comm)) {
+            j = j->next;
+        }
+        if (job->kind != CCL_JOB_SETUP && j->stream != job->stream) {
+            uint64_t first, its;
+            CCL_TRY(capture_of(j, &first));
+            CCL_TRY(capture_of(job, &its));
+            CCL_CHECK(first == its, cclInvalidUsage, CCL_COLL,
+                      "rank %d: the streams of a communicator in a group are all captured into one graph, or none of them is", job->comm->rank);
+        }
+    }
+    return cclSuccess;
+}
+
 /* Collectives first, then sends and receives: the same order on all ranks. */
 static cclResult_t run_enqueues(void)
 {
     static const enum ccl_job_kind order[] = {CCL_JOB_ENQUEUE, CCL_JOB_BATCH};
+    CCL_TRY(check_captures());
     CCL_TRY(open_own_streams());
     for (size_t i = 0; i < CCL_ARRAY_LEN(order); i++) {
         for (struct job *job = first_job; job != NULL; job = job->next) {

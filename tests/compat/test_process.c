@@ -3,6 +3,7 @@
  * Proves that the library does no harm to its process: forked children, exits with live communicators and pending calls, dlclose with threads of ours still
  * there, many inits that leave nothing behind. */
 /* CTEST: labels quick */
+/* CTEST: args missing; env CCL_INIT_TIMEOUT=1; labels quick */
 #include "world.h"
 
 #include <dirent.h>
@@ -87,6 +88,51 @@ static void test_exit(const char *self)
     }
 }
 
+/* The other rank is a process that joins, and dies. */
+static void test_death(void)
+{
+    ncclComm_t comm = NULL;
+    ncclUniqueId id;
+    ncclResult_t state = ncclSuccess;
+    void *buf = world_alloc(16);
+    TEST_EQ(ncclGetUniqueId(&id), ncclSuccess);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        raise(ncclCommInitRank(&comm, 2, id, 1) == ncclSuccess ? SIGKILL : SIGABRT);
+    }
+    TEST_EQ(ncclCommInitRank(&comm, 2, id, 0), ncclSuccess);
+    TEST_EQ(wait_for(pid), -SIGKILL);
+    ncclResult_t rc = ncclAllGather(buf, buf, 8, ncclInt8, comm, NULL);
+    TEST_CHECK(rc == ncclSuccess || rc == ncclRemoteError);
+    for (int ms = 0; ms < 5000 && state == ncclSuccess; ms++) {
+        TEST_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+        usleep(1000);
+    }
+    TEST_EQ(state, ncclRemoteError);
+    TEST_CHECK(strstr(ncclGetLastError(comm), "rank 1 died") != NULL);
+    TEST_EQ(ncclCommAbort(comm), ncclSuccess);
+    TEST_EQ(ncclMemFree(buf), ncclSuccess);
+}
+
+/* Nobody else comes: the deadline, who is missing, and no communicator. */
+static void test_missing(void)
+{
+    ncclUniqueId id;
+    ncclComm_t comm = (ncclComm_t)&id;
+    TEST_EQ(ncclGetUniqueId(&id), ncclSuccess);
+    TEST_EQ(ncclCommInitRank(&comm, 3, id, 1), ncclSystemError);
+    TEST_CHECK(comm == NULL);
+    TEST_CHECK(strstr(ncclGetLastError(NULL), "ranks 0, 2 of 3 did not come") != NULL);
+    /* An id serves once. */
+    TEST_EQ(ncclGetUniqueId(&id), ncclSuccess);
+    TEST_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclSuccess);
+    ncclComm_t again = comm;
+    TEST_CHECK(ncclCommInitRank(&again, 1, id, 0) != ncclSuccess);
+    TEST_CHECK(again == NULL);
+    TEST_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
 /* Two libraries in one process; the second one comes and goes while its rendezvous still waits. */
 static void test_dlclose(void)
 {
@@ -148,7 +194,12 @@ int main(int argc, char **argv)
     if (argc > 1 && strncmp(argv[1], "leave", 5) == 0) {
         leave(argv[1][5] - '0');
     }
+    if (argc > 1 && strcmp(argv[1], "missing") == 0) {
+        test_missing();
+        return test_result();
+    }
     test_exit(argv[0]);
+    test_death();
     test_leaks();
     test_fork();
     test_dlclose();
