@@ -64,7 +64,7 @@ GENERATED = {"commit.h"}  # made by the build
 SOURCE_SUFFIXES = {".c", ".h", ".hip", ".def"}
 CODE_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".cmake", ".pml", ".map"}
 FOLDERS = ["include", "src", "kernels", "tests", "bench", "docs", "cmake"]
-SEARCH = ["include", "src", "kernels", "tests", "."]
+SEARCH = ["include", "include/compat", "src", "kernels", "tests", "."]
 
 
 def resolve(root, file, name):
