@@ -239,6 +239,33 @@ struct ccl_k_parts_args {
     struct ccl_k_pair pair[CCL_GPU_PAIRS]; /* by rank; the host backend copies only the first n */
 };
 
+/* Words of sends and receives, bytes from the start of a rank's control allocation. Tags are numbers of the messages of an ordered pair of ranks. */
+struct ccl_k_p2p_layout {
+    uint64_t adv;    /* [n] lines of 64 B as adverts: what a receiver expects of this rank */
+    uint64_t full;   /* [n] words {tag, step} of senders to this rank, flag_stride bytes apart */
+    uint64_t credit; /* [n] of receivers from this rank */
+    uint64_t ring;   /* [n][slots][slot_bytes], by sender */
+    uint32_t slots, slot_bytes;
+};
+
+struct ccl_k_p2p_item {
+    uint64_t addr, bytes;
+    uint64_t where; /* receive: advert words 6, 7 */
+    uint32_t word1; /* CCL_WORD1(CCL_OP_SEND or CCL_OP_RECV, type, 0, peer) */
+    uint32_t pad;
+};
+
+#define CCL_P2P_ITEMS 100 /* of a launch */
+
+/* Sends and receives of a group; those of one direction and peer stand together, in issue order. */
+struct ccl_k_p2p_args {
+    struct ccl_k_coll_args c;
+    struct ccl_k_p2p_layout lay;
+    uint64_t seq; /* uint64_t[2][n], device memory of this rank: messages sent to, received from each rank so far */
+    uint32_t count, pad;
+    struct ccl_k_p2p_item item[CCL_P2P_ITEMS]; /* the host backend copies only count */
+};
+
 /* The kernels ll_words_W: as few bytes as they can do with. Part r of the output starts at dst + r * part_bytes. */
 struct ccl_k_words_args {
     uint64_t full; /* struct ccl_k_coll_args in device memory, with what is the same in all operations; the kernel that fails adds its call */

@@ -11,6 +11,8 @@
 #include "parts.hip"
 #include "reduce.hip"
 
+#include "p2p.hip"
+
 #include "copy.hip"
 
 const ccl_host_kernel_fn ccl_host_kernels_traced[CCL_NUM_COMMON_KERNELS] = {

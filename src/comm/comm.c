@@ -151,5 +151,6 @@ void ccl_comm_destroy(cclComm_t comm, bool unclean)
     comm->magic = 0;
     free(comm->redops);
     free(comm->parts);
+    free(comm->p2p_args);
     free(comm);
 }

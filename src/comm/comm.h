@@ -94,6 +94,9 @@ struct cclComm {
     uint32_t args_bytes;         /* bytes of args that this world uses */
     struct ccl_k_words_args words; /* of the kernels ll_words_W */
     struct ccl_plan plan;
+    struct ccl_k_p2p_layout p2p; /* where the words of sends and receives lie */
+    uint64_t p2p_seq;            /* device memory, see struct ccl_k_p2p_args */
+    struct ccl_k_p2p_args *p2p_args; /* of coll/p2p.c, as parts */
     struct ccl_parts *parts;  /* of coll/parts.c, made at the first call that needs it; freed as one piece of memory */
     const struct ccl_k_desc *called; /* of the last call; NULL: in args */
     struct ccl_redop *redops; /* handle cclNumOps is the first */

@@ -49,7 +49,7 @@ static void describe_call(const struct ccl_k_desc *d, char *text, size_t bytes)
         snprintf(text, bytes, "%s %llu x %llu ld %llu, send ld %llu, %s (copy)", ccl_comm_op_name(op), (unsigned long long)d->rows,
                  (unsigned long long)d->count, (unsigned long long)d->ld, (unsigned long long)d->ld_send, ccl_comm_type_name(type));
     } else if (op == CCL_OP_SEND || op == CCL_OP_RECV) {
-        snprintf(text, bytes, "%s count %llu %s %s rank %u", ccl_comm_op_name(op), (unsigned long long)d->count, ccl_comm_type_name(type),
+        snprintf(text, bytes, "%s of %llu bytes (%s) %s rank %u", ccl_comm_op_name(op), (unsigned long long)d->count, ccl_comm_type_name(type),
                  op == CCL_OP_SEND ? "to" : "from", d->word1 >> 16);
     } else if (op == CCL_OP_ALL_TO_ALL_V) {
         snprintf(text, bytes, "all_to_all_v %s with %llu elements for the other and %llu expected of it", ccl_comm_type_name(type),

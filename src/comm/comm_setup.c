@@ -252,7 +252,7 @@ static cclResult_t alloc_own(cclComm_t comm, int *page_fd)
     CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(priv), &comm->priv));
     CCL_TRY(ccl_comm_trace_alloc(comm, &priv));
     CCL_TRY(upload(comm, comm->priv, &priv, sizeof(priv)));
-    CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(struct ccl_k_comm) + 2 * n * sizeof(uint64_t) + sizeof(comm->args),
+    CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(struct ccl_k_comm) + 4 * n * sizeof(uint64_t) + sizeof(comm->args),
                                &comm->tables));
     return comm->rt->chain_create(&comm->chain);
 }
@@ -296,7 +296,10 @@ static cclResult_t map_pages(cclComm_t comm, const int *fds)
         CCL_TRY_GOTO(upload(comm, comm->tables, &k, sizeof(k)), done);
         CCL_TRY_GOTO(upload(comm, (void *)arrays, table, 2 * n * sizeof(uint64_t)), done);
         fill_template(comm);
-        comm->words.full = arrays + 2 * n * sizeof(uint64_t);
+        comm->p2p_seq = arrays + 2 * n * sizeof(uint64_t);
+        memset(table, 0, 2 * n * sizeof(uint64_t));
+        CCL_TRY_GOTO(upload(comm, (void *)comm->p2p_seq, table, 2 * n * sizeof(uint64_t)), done);
+        comm->words.full = arrays + 4 * n * sizeof(uint64_t);
         CCL_TRY_GOTO(upload(comm, (void *)comm->words.full, &comm->args, sizeof(comm->args)), done);
     }
 done:
