@@ -59,7 +59,7 @@ static void file(const char *what)
          is_other = strcmp(what, "other") == 0;
     if (info != is_info || warning != (is_info || is_warn) || (strstr(text, " warn ") != NULL && !is_info && !is_warn) ||
         (version != (is_info || is_version || is_other) && getenv("CCL_DEBUG") == NULL && !is_warn)) {
-        TEST_FAIL("%s: version %d, info %d, warning %d in %s: %s", what, version, info, warning, name, text);
+        TEST_FAIL("%s: version %d, info %d, warning %d in %s: %.1000s", what, version, info, warning, name, text);
     }
 }
 
