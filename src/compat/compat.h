@@ -43,11 +43,11 @@ struct ncclComm {
     int n, rank, device;
     struct ccl_compat_config config;
     bool revoked;
-    bool cancel; /* atomic: the init in the background shall give up */
+    bool cancel; /* atomic: the init, split or finalize that waits for other ranks shall give up */
     /* under the list's lock */
     bool closing; /* a thread destroys or aborts it, and only that one frees it */
     bool orphan;  /* aborted while a call ran in the background, which frees it at its end */
-    int running;  /* calls in the background */
+    int running;  /* jobs not finished */
     struct ccl_compat_window *windows;
     struct ncclComm *next;
     uint32_t end_magic; /* NCCL looks at both ends, too: a half overwritten object is found */
@@ -63,6 +63,8 @@ ncclResult_t ccl_compat_read_config(const ncclConfig_t *user, const struct ccl_c
 cclResult_t ccl_compat_new(int n, int rank, const struct ccl_compat_config *config, ncclComm_t *out);
 /* Nobody knows of it. */
 void ccl_compat_free(ncclComm_t comm);
+/* Its init has failed. Freed, unless a thread has claimed it, which then frees it. */
+void ccl_compat_drop(ncclComm_t comm);
 /* Take comm for its end. False: it is no live communicator. *mine: the caller is the one who frees it. */
 bool ccl_compat_claim(ncclComm_t comm, bool *mine);
 void ccl_compat_begin(ncclComm_t comm);

@@ -112,6 +112,18 @@ void ccl_compat_end(ncclComm_t comm, ncclResult_t rc)
     }
 }
 
+void ccl_compat_drop(ncclComm_t comm)
+{
+    pthread_mutex_lock(&lock);
+    bool claimed = comm->closing;
+    pthread_mutex_unlock(&lock);
+    if (claimed) {
+        ccl_compat_end(comm, ncclSuccess);
+    } else {
+        ccl_compat_free(comm);
+    }
+}
+
 /* False: calls still run in the background after `seconds`, and the last one frees comm. 0: wait for ever. */
 static bool wait_for_calls(ncclComm_t comm, int seconds)
 {
@@ -145,9 +157,19 @@ static ncclResult_t check_ready(ncclComm_t comm, const char *func)
     ncclResult_t state = (ncclResult_t)__atomic_load_n(&comm->state, __ATOMIC_ACQUIRE);
     CCL_COMPAT_CHECK(state != ncclInProgress, ncclInvalidArgument,
                      "%s: attempt to use a communicator before the previous operation returned ncclSuccess", func);
-    CCL_COMPAT_CHECK(state == ncclSuccess, state, "%s: an earlier call on the communicator has failed, with code %d", func, (int)state);
+    CCL_COMPAT_TRY(state); /* whose text was set when it failed */
     CCL_COMPAT_CHECK(!comm->revoked, ncclInvalidUsage, "%s: the communicator is revoked", func);
     return ncclSuccess;
+}
+
+/* An error of an operation is the communicator's from the first time it is seen: looking again would log it again. */
+static ncclResult_t keep_error(ncclComm_t comm, ncclResult_t rc)
+{
+    int healthy = ncclSuccess;
+    if (rc != ncclSuccess) {
+        __atomic_compare_exchange_n(&comm->state, &healthy, (int)rc, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    }
+    return rc;
 }
 
 ncclResult_t ccl_compat_check_slow(ncclComm_t comm, const char *func)
@@ -156,7 +178,7 @@ ncclResult_t ccl_compat_check_slow(ncclComm_t comm, const char *func)
     if (rc == ncclSuccess) {
         cclResult_t failed = cclSuccess;
         rc = ccl_compat_result(cclCommGetAsyncError(comm->ccl, &failed));
-        rc = rc != ncclSuccess ? rc : ccl_compat_result(failed);
+        rc = rc != ncclSuccess ? rc : keep_error(comm, ccl_compat_result(failed));
     }
     rc = rc != ncclSuccess ? rc : ccl_compat_join(comm, func);
     return ccl_compat_note(rc);
@@ -266,7 +288,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
     cclResult_t failed = cclSuccess;
     if (state == ncclSuccess && comm->ccl != NULL && !comm->revoked) {
         CCL_COMPAT_TRY(ccl_compat_result(cclCommGetAsyncError(comm->ccl, &failed)));
-        state = ccl_compat_result(failed);
+        state = keep_error(comm, ccl_compat_result(failed));
     }
     *asyncError = state;
     return ncclSuccess;

@@ -51,7 +51,7 @@ static void finish(struct ccl_compat_job *job, ncclResult_t rc)
     }
     if (rc != ncclSuccess && blocking && job->early_out) {
         *job->out = NULL;
-        ccl_compat_free(comm);
+        ccl_compat_drop(comm);
     } else {
         /* A blocking call has told its error; it is none of the communicator's. */
         ccl_compat_end(comm, blocking ? ncclSuccess : rc);
@@ -61,8 +61,10 @@ static void finish(struct ccl_compat_job *job, ncclResult_t rc)
 
 static void run(struct ccl_compat_job *job)
 {
+    ccl_comm_set_cancel(&job->comm->cancel); /* an abort in another thread ends its waits */
     job->rc = job->run(job);
     job->ran = true;
+    ccl_comm_set_cancel(NULL);
 }
 
 static cclResult_t run_in_lane(void *arg, struct cclStream *stream)
@@ -79,13 +81,11 @@ static void *run_in_background(void *arg)
     ncclResult_t rc = ncclSuccess;
     while (job != NULL) {
         struct ccl_compat_job *next = job->next;
-        ccl_comm_set_cancel(&job->comm->cancel);
         rc = rc != ncclSuccess ? rc : ccl_compat_result(cclSetDevice(job->device));
         if (rc == ncclSuccess) {
             run(job);
             rc = job->rc;
         }
-        ccl_comm_set_cancel(NULL);
         finish(job, rc);
         job = next;
     }

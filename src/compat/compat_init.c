@@ -71,7 +71,7 @@ static ncclResult_t init_rank(ncclComm_t *out, int nranks, const ncclUniqueId *i
     job->out = out;
     job->early_out = true;
     memcpy(&job->u.init.id, id, sizeof(*id));
-    *out = comm;
+    __atomic_store_n(out, comm, __ATOMIC_RELEASE); /* another thread may abort it from here on */
     return ccl_compat_submit(job);
 }
 

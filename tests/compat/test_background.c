@@ -91,6 +91,40 @@ static void test_alone(bool destroy)
     }
 }
 
+/* A blocking init in another thread, aborted. */
+struct blocked {
+    ncclUniqueId id;
+    ncclComm_t comm;
+    ncclResult_t rc;
+};
+
+static void *block(void *arg)
+{
+    struct blocked *b = arg;
+    b->rc = ncclCommInitRank(&b->comm, 2, b->id, 1);
+    return NULL;
+}
+
+static void test_blocked(void)
+{
+    struct blocked b = {.comm = NULL};
+    ncclComm_t comm = NULL;
+    pthread_t thread;
+    TEST_EQ(ncclGetUniqueId(&b.id), ncclSuccess);
+    pthread_create(&thread, NULL, block, &b);
+    for (int ms = 0; ms < 5000 && comm == NULL; ms++) {
+        usleep(1000);
+        comm = __atomic_load_n(&b.comm, __ATOMIC_ACQUIRE);
+    }
+    usleep(20000);
+    double start = world_seconds();
+    TEST_EQ(ncclCommAbort(comm), ncclSuccess);
+    pthread_join(thread, NULL);
+    TEST_CHECK(world_seconds() - start < 2);
+    TEST_CHECK(b.rc != ncclSuccess);
+    TEST_CHECK(b.comm == NULL);
+}
+
 /* An error in the background is the communicator's, and its handle stays for the abort. */
 static void run_failed(struct world_rank *w)
 {
@@ -223,6 +257,7 @@ int main(int argc, char **argv)
     world_run(3, run_life, NULL);
     test_alone(false);
     test_alone(true);
+    test_blocked();
     world_run(2, run_failed, NULL);
     world_run(3, run_split_abort, NULL);
     test_group(3);
