@@ -235,7 +235,7 @@ struct ccl_k_parts_args {
     uint32_t redop;  /* cclRedOp_t, built in */
     uint32_t root;
     uint32_t parts; /* CCL_PARTS_* */
-    uint32_t pad;
+    uint32_t slots; /* of a ring */
     struct ccl_k_pair pair[CCL_GPU_PAIRS]; /* by rank; the host backend copies only the first n */
 };
 

@@ -67,28 +67,6 @@ CCL_DEVICE uint32_t p2p_chunks(CCL_P2P p, uint32_t item) { return (uint32_t)((p-
 
 /* First thread from here on, but for p2p_run. */
 
-CCL_DEVICE void p2p_next(CCL_P2P p, struct p2p_lane *l)
-{
-    const uint64_t addr = p2p_seq_addr(p, l->item);
-    l->tag = (uint32_t)(ccl_load_relaxed_agent_u64(addr) + 1) & CCL_TAG_MASK;
-    l->phase = P2P_START;
-    l->chunk = 0;
-    l->done = 0;
-    l->base = 0;
-}
-
-/* The message under way is over: the next one of the lane. */
-CCL_DEVICE void p2p_over(CCL_P2P p, struct p2p_lane *l)
-{
-    const uint64_t addr = p2p_seq_addr(p, l->item);
-    ccl_store_relaxed_agent_u64(addr, ccl_load_relaxed_agent_u64(addr) + 1);
-    if (++l->item == l->last) {
-        l->phase = P2P_OVER;
-    } else {
-        p2p_next(p, l);
-    }
-}
-
 CCL_DEVICE void p2p_post(CCL_P2P p, uint64_t addr, uint32_t peer, uint64_t word)
 {
     parts_publish(addr, word);
@@ -107,6 +85,31 @@ CCL_DEVICE void p2p_advertise(CCL_P2P p, struct p2p_lane *l)
     ccl_notify_fence(&p->c);
     ccl_notify(&p->c, peer);
     l->phase = P2P_STAGED;
+}
+
+CCL_DEVICE void p2p_next(CCL_P2P p, struct p2p_lane *l)
+{
+    const uint64_t addr = p2p_seq_addr(p, l->item);
+    l->tag = (uint32_t)(ccl_load_relaxed_agent_u64(addr) + 1) & CCL_TAG_MASK;
+    l->phase = P2P_START;
+    l->chunk = 0;
+    l->done = 0;
+    l->base = 0;
+    if (!p2p_sends(p, l->item)) {
+        p2p_advertise(p, l); /* before anything is moved: the peer need not wait for that */
+    }
+}
+
+/* The message under way is over: the next one of the lane. */
+CCL_DEVICE void p2p_over(CCL_P2P p, struct p2p_lane *l)
+{
+    const uint64_t addr = p2p_seq_addr(p, l->item);
+    ccl_store_relaxed_agent_u64(addr, ccl_load_relaxed_agent_u64(addr) + 1);
+    if (++l->item == l->last) {
+        l->phase = P2P_OVER;
+    } else {
+        p2p_next(p, l);
+    }
 }
 
 /* Is the receiver's advert there? Then begin. Returns enum ccl_bad. */
@@ -156,10 +159,6 @@ CCL_DEVICE uint32_t p2p_look(CCL_P2P p, struct p2p_lane *l, struct p2p_move *m)
     const uint64_t addr = p->item[l->item].addr, bytes = p->item[l->item].bytes;
     m->bytes = 0;
     m->progress = 0;
-    if (l->phase == P2P_START && !sends) {
-        p2p_advertise(p, l);
-        m->progress = 1;
-    }
     if (l->phase == P2P_START) {
         const uint32_t bad = p2p_begin_send(p, l, m);
         if (bad || l->phase == P2P_START || l->phase == P2P_OVER || m->progress == 0 || bytes == 0) {

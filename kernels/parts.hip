@@ -13,11 +13,11 @@
 CCL_DEVICE void parts_await_credits(CCL_PARTS p, struct parts_block *b, uint32_t c)
 {
     CCL_ARGS a = &p->c;
-    for (uint32_t d = 1 + ccl_tid(); d < a->n && c >= a->lay.slots; d += CCL_WARP) {
+    for (uint32_t d = 1 + ccl_tid(); d < a->n && c >= p->slots; d += CCL_WARP) {
         const uint32_t peer = ccl_rotate(a, d);
         uint32_t bad = CCL_BAD_NONE;
         if (b->base[d] == 0 && c < parts_chunks(p, b, parts_pair(p, peer)->send_bytes)) {
-            ccl_wait_word(a, ccl_credit_addr(a, ccl_peer_ctl(a, a->rank), b->job.block, peer), b->job.n, c - a->lay.slots + 1, peer, 0, &bad);
+            ccl_wait_word(a, ccl_credit_addr(a, ccl_peer_ctl(a, a->rank), b->job.block, peer), b->job.n, c - p->slots + 1, peer, 0, &bad);
         }
         if (bad) {
             push_set_bad(a, b->sh, bad, peer);
@@ -100,7 +100,7 @@ CCL_DEVICE uint32_t parts_drain(CCL_PARTS p, struct parts_block *b, uint32_t c)
             const uint64_t left = pair->recv_bytes - off, bytes = left < a->piece_bytes ? left : a->piece_bytes;
             const uint32_t sub = a->lay.shared_ring && !(p->parts & CCL_PARTS_SAME) ? a->rank : 0;
             parts_move(a->dst + pair->recv_off + off, parts_slot(p, me, src, sub, b->job.block, c), bytes, a->flags & CCL_F_STREAM);
-            credits |= c + a->lay.slots < chunks;
+            credits |= c + p->slots < chunks;
         }
     }
     if (!credits) { /* credits nobody waits for are not sent (Q) */
@@ -111,7 +111,7 @@ CCL_DEVICE uint32_t parts_drain(CCL_PARTS p, struct parts_block *b, uint32_t c)
         parts_flag_release();
         for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
             const uint32_t src = ccl_rotate(a, d);
-            if (c + a->lay.slots < parts_chunks(p, b, parts_pair(p, src)->recv_bytes) && b->at[d] < CCL_STEP_DIRECT) {
+            if (c + p->slots < parts_chunks(p, b, parts_pair(p, src)->recv_bytes) && b->at[d] < CCL_STEP_DIRECT) {
                 parts_post(p, b, src, 1, c + 1);
             }
         }

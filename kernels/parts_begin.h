@@ -233,7 +233,7 @@ CCL_DEVICE uint32_t parts_meet(CCL_PARTS p, struct parts_block *b)
  * starts at dst_ctl. */
 CCL_DEVICE uint64_t parts_slot(CCL_PARTS p, uint64_t dst_ctl, uint32_t src, uint32_t sub, uint32_t block, uint32_t c)
 {
-    const uint64_t in_ring = ((uint64_t)block * p->c.lay.slots + c % p->c.lay.slots) * p->slot_bytes + sub * p->sub_bytes;
+    const uint64_t in_ring = ((uint64_t)block * p->slots + c % p->slots) * p->slot_bytes + sub * p->sub_bytes;
     return p->c.lay.shared_ring ? ccl_peer_ctl(&p->c, src) + p->c.lay.ring + in_ring
                                 : dst_ctl + p->c.lay.ring + src * p->ring_bytes + in_ring;
 }

@@ -69,11 +69,11 @@ CCL_DEVICE uint32_t reduce_contribute(CCL_PARTS p, struct reduce_block *r, uint3
 {
     CCL_ARGS a = &p->c;
     struct parts_block *b = &r->b;
-    if (ccl_tid() < CCL_WARP && c >= a->lay.slots && !reduce_receives(p, a->rank)) {
+    if (ccl_tid() < CCL_WARP && c >= p->slots && !reduce_receives(p, a->rank)) {
         for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
             const uint32_t owner = ccl_rotate(a, d);
             uint32_t bad = CCL_BAD_NONE;
-            ccl_wait_word(a, ccl_credit_addr(a, ccl_peer_ctl(a, a->rank), b->job.block, owner), b->job.n, c - a->lay.slots + 1, owner, 0, &bad);
+            ccl_wait_word(a, ccl_credit_addr(a, ccl_peer_ctl(a, a->rank), b->job.block, owner), b->job.n, c - p->slots + 1, owner, 0, &bad);
             if (bad) {
                 push_set_bad(a, b->sh, bad, owner);
                 break;
@@ -184,7 +184,7 @@ CCL_DEVICE uint32_t reduce_own(CCL_PARTS p, struct reduce_block *r, uint32_t c)
                 parts_post(p, b, peer, 0, CCL_STEP_DONE);
             } else if (reduce_receives(p, peer)) {
                 reduce_post(p, r, d, reduce_step_out(r, c));
-            } else if (c + a->lay.slots < b->job.chunks) { /* credits nobody waits for are not sent (Q) */
+            } else if (c + p->slots < b->job.chunks) { /* credits nobody waits for are not sent (Q) */
                 parts_post(p, b, peer, 1, c + 1);
             }
         }
@@ -241,7 +241,7 @@ CCL_DEVICE uint32_t reduce_run(CCL_PARTS p, struct reduce_block *r)
 CCL_KERNEL(reduce, struct ccl_k_parts_args)
 {
     REDUCE_MEMORY(memory);
-    struct reduce_block r = {{&memory.sh, memory.base, memory.at, {0}, 0}, memory.in, memory.to, &memory.num_to, a->c.lay.slots > 1};
+    struct reduce_block r = {{&memory.sh, memory.base, memory.at, {0}, 0}, memory.in, memory.to, &memory.num_to, a->slots > 1};
     r.b.job.chunks = push_count(a->chunks, ccl_bid(), ccl_grid());
     if (!parts_enter(a, &r.b) || !parts_meet(a, &r.b)) {
         return;

@@ -5,20 +5,8 @@
 #include "coll/coll.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "util/log.h"
-
-/* By direction and peer: how many messages stand before the one looked at, and whether the launch has it. */
-struct order {
-    uint32_t *messages; /* [2][n] */
-    size_t n;
-};
-
-static uint32_t *count_of(const struct order *o, const struct ccl_p2p_call *call)
-{
-    return &o->messages[(call->op == CCL_OP_SEND ? 0 : o->n) + (size_t)call->peer];
-}
 
 static size_t bytes_of(const struct ccl_p2p_call *call)
 {
@@ -85,13 +73,14 @@ static cclResult_t run_part(cclComm_t comm, const struct ccl_p2p_call *const *ca
 {
     struct ccl_k_p2p_args *a = comm->p2p_args;
     a->count = 0;
-    for (int d = 1; d < comm->n; d++) {
+    /* For each pair, at its first message in rotated order of the peers, all its messages. */
+    for (int d = 1; d < comm->n && a->count < count; d++) {
         for (uint32_t op = CCL_OP_SEND; op <= CCL_OP_RECV; op++) {
             const int peer = op == CCL_OP_SEND ? (comm->rank + d) % comm->n : (comm->rank + comm->n - d) % comm->n;
             uint32_t number = 0;
-            for (size_t i = 0; i < count; i++) {
+            for (size_t i = 0; i < count && number < end; i++) {
                 if (calls[i]->op == op && calls[i]->peer == peer) {
-                    if (number >= first && number < end) {
+                    if (number >= first) {
                         add_item(comm, a, calls[i]);
                     }
                     number++;
@@ -102,33 +91,33 @@ static cclResult_t run_part(cclComm_t comm, const struct ccl_p2p_call *const *ca
     return a->count != 0 ? launch(comm, a, stream) : cclSuccess;
 }
 
+/* Messages of the call's direction and peer up to it: groups are small. */
+static uint32_t number_of(const struct ccl_p2p_call *const *calls, size_t at)
+{
+    uint32_t number = 0;
+    for (size_t i = 0; i <= at; i++) {
+        number += calls[i]->op == calls[at]->op && calls[i]->peer == calls[at]->peer;
+    }
+    return number;
+}
+
 static cclResult_t run_all(cclComm_t comm, const struct ccl_p2p_call *const *calls, size_t count, struct cclStream *stream)
 {
-    struct order o = {calloc(2 * (size_t)comm->n, sizeof(uint32_t)), (size_t)comm->n};
-    cclResult_t rc = o.messages != NULL ? cclSuccess : ccl_error_set(cclSystemError, CCL_COLL, "out of memory for %d peers", comm->n);
-    uint32_t most = 0;
-    for (size_t i = 0; i < count && rc == cclSuccess; i++) {
-        if (calls[i]->peer != comm->rank) {
-            const uint32_t number = ++*count_of(&o, calls[i]);
-            most = number > most ? number : most;
-        }
+    uint32_t most = 0, pairs = 0; /* messages of a pair; pairs */
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t number = calls[i]->peer != comm->rank ? number_of(calls, i) : 0;
+        most = number > most ? number : most;
+        pairs += number == 1;
     }
     /* Of each pair so many messages a launch: a number that depends on the world alone. */
-    const uint32_t step = CCL_P2P_ITEMS / (2 * (comm->n > 1 ? (uint32_t)comm->n - 1 : 1));
-    if (rc == cclSuccess && step == 0 && most != 0) {
-        size_t peers = 0;
-        for (size_t i = 0; i < 2 * o.n; i++) {
-            peers += o.messages[i] != 0;
-        }
-        rc = peers <= CCL_P2P_ITEMS ? cclSuccess
-                                    : ccl_error_set(cclInvalidUsage, CCL_COLL, "a group that sends to or receives from %zu ranks, at most %d",
-                                                    peers, CCL_P2P_ITEMS);
+    uint32_t step = CCL_P2P_ITEMS / (2 * (comm->n > 1 ? (uint32_t)comm->n - 1 : 1));
+    step = step == 0 ? 1 : step;
+    CCL_CHECK(pairs * (step < most ? step : most) <= CCL_P2P_ITEMS, cclInvalidUsage, CCL_COLL,
+              "a group with messages to and from %u ranks together, at most %d", pairs, CCL_P2P_ITEMS);
+    for (uint32_t first = 0; first < most; first += step) {
+        CCL_TRY(run_part(comm, calls, count, first, first + step, stream));
     }
-    for (uint32_t first = 0; first < most && rc == cclSuccess; first += step != 0 ? step : 1) {
-        rc = run_part(comm, calls, count, first, first + (step != 0 ? step : 1), stream);
-    }
-    free(o.messages);
-    return rc;
+    return cclSuccess;
 }
 
 static cclResult_t create(cclComm_t comm)

@@ -11,8 +11,10 @@
 #include "util/log.h"
 
 #define ALIGN 64u                    /* of pieces and slots, bytes */
-#define HOST_PIECE (128u << 10)      /* host: largest piece, so that what a step touches stays in the core's cache */
-#define HOST_JOIN_PIECE (64u << 10)  /* the same for reductions, which touch one for every rank */
+#define SLOTS 4                      /* of a ring; 1 where the communicator's rings have one (tests) */
+#define HOST_PIECE (64u << 10)       /* host: largest piece, so that what a step touches stays in the core's cache */
+#define HOST_PIECE_MIN (8u << 10)    /* host: smallest, if there are several: the receiver copies one while the sender copies the next */
+#define HOST_PAIR_MIN (32u << 10)    /* the same where all send and receive: nobody is idle, so a step is only a cost */
 #define HOST_GRID_BYTES (512u << 10) /* host: a block and rank, before another block is worth its start */
 #define HOST_STREAM_BYTES (3u << 20) /* as plan.c */
 #define MAX_BYTES (1ull << 47)
@@ -145,12 +147,21 @@ static uint64_t shrink(uint64_t bytes, uint64_t most)
     return bytes < ALIGN ? ALIGN : bytes / ALIGN * ALIGN;
 }
 
+/* Host: four pieces or more a block, where that leaves them large enough. */
+static uint64_t host_piece(uint64_t bytes, uint32_t grid, bool one_way)
+{
+    uint64_t piece = ccl_round_up(bytes / grid / 4 + 1, ALIGN), least = one_way ? HOST_PIECE_MIN : HOST_PAIR_MIN;
+    piece = piece < least ? least : piece;
+    return piece < HOST_PIECE ? piece : HOST_PIECE;
+}
+
 /* Cut each block's share of the rings into slots with `subs` places (shared ring: one a destination). */
 static void cut_ring(cclComm_t comm, uint32_t grid, uint32_t subs, uint64_t most, struct ccl_k_parts_args *a)
 {
     const struct ccl_k_layout *lay = &comm->args.lay;
     a->ring_bytes = (uint64_t)lay->blocks * lay->slots * lay->slot_bytes;
-    uint64_t slot = a->ring_bytes / grid / lay->slots / ALIGN * ALIGN;
+    a->slots = lay->slots > 1 ? SLOTS : 1;
+    uint64_t slot = a->ring_bytes / grid / a->slots / ALIGN * ALIGN;
     a->sub_bytes = shrink(slot / subs, most);
     a->slot_bytes = a->sub_bytes * subs;
 }
@@ -170,7 +181,8 @@ static void choose_copying(cclComm_t comm, const struct ccl_coll_call *call, uin
     s->grid = (uint32_t)tune.blocks;
     s->threads = (uint32_t)tune.threads;
     s->kernel = CCL_KERNEL_parts;
-    cut_ring(comm, s->grid, subs, comm->props.is_host ? HOST_PIECE : tune.piece_bytes < 4096 ? 4096 : tune.piece_bytes, a);
+    cut_ring(comm, s->grid, subs, comm->props.is_host ? host_piece(call->op == CCL_OP_ALL_TO_ALL_V ? UINT64_MAX / 2 : part, s->grid,
+                                                                        same || call->op == CCL_OP_GATHER || call->op == CCL_OP_SCATTER) : tune.piece_bytes < 4096 ? 4096 : tune.piece_bytes, a);
     a->c.piece_bytes = a->sub_bytes;
     a->parts = same ? CCL_PARTS_SAME : 0;
     /* One writer stores to all directly, or once for all to fetch: on a CPU the others' cores do the rest. */
@@ -192,7 +204,7 @@ static void choose_reducing(cclComm_t comm, const struct ccl_coll_call *call, st
     s->grid = (uint32_t)tune.blocks;
     s->threads = (uint32_t)tune.threads;
     s->kernel = CCL_KERNEL_reduce;
-    cut_ring(comm, s->grid, comm->args.lay.shared_ring ? (uint32_t)n : 2, comm->props.is_host ? HOST_JOIN_PIECE : tune.piece_bytes < 4096 ? 4096 : tune.piece_bytes,
+    cut_ring(comm, s->grid, comm->args.lay.shared_ring ? (uint32_t)n : 2, comm->props.is_host ? host_piece(of_owner * esize, s->grid, false) : tune.piece_bytes < 4096 ? 4096 : tune.piece_bytes,
              a);
     uint64_t most = a->sub_bytes / esize, chunks = (of_owner + most - 1) / most;
     chunks = chunks == 0 ? 1 : chunks;
@@ -214,6 +226,7 @@ static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct
     const bool reduces = is_reduction(call->op);
     const uint64_t esize = ccl_type_size(call->type), n = (uint64_t)comm->n;
     s->valid = false;
+    a->slots = 0;
     a->ring_bytes = a->slot_bytes = a->sub_bytes = a->count = a->owner_stride = a->chunk_stride = a->piece = a->chunks = 0;
     CCL_CHECK(call->count < MAX_BYTES / esize / n, cclInvalidArgument, CCL_COLL, "%s: count %zu on %d ranks exceeds %llu bytes",
               ccl_comm_op_name(call->op), call->count, comm->n, MAX_BYTES);
