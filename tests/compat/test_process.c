@@ -90,17 +90,33 @@ static void test_exit(const char *self)
 }
 
 /* The other rank is a process that joins, and dies. */
-static void test_death(void)
+static void join_and_die(const char *hex)
+{
+    ncclComm_t comm = NULL;
+    ncclUniqueId id;
+    for (size_t i = 0; i < sizeof(id); i++) {
+        unsigned byte = 0;
+        sscanf(hex + 2 * i, "%2x", &byte);
+        id.internal[i] = (char)byte;
+    }
+    raise(ncclCommInitRank(&comm, 2, id, 1) == ncclSuccess ? SIGKILL : SIGABRT);
+}
+
+static void test_death(const char *self)
 {
     ncclComm_t comm = NULL;
     ncclUniqueId id;
     ncclResult_t state = ncclSuccess;
     void *buf = world_alloc(16);
+    char hex[2 * sizeof(id) + 1] = "";
     TEST_EQ(ncclGetUniqueId(&id), ncclSuccess);
-    fflush(NULL);
+    for (size_t i = 0; i < sizeof(id); i++) {
+        snprintf(hex + 2 * i, 3, "%02x", (unsigned)(unsigned char)id.internal[i]);
+    }
     pid_t pid = fork();
     if (pid == 0) {
-        raise(ncclCommInitRank(&comm, 2, id, 1) == ncclSuccess ? SIGKILL : SIGABRT);
+        execl(self, self, "die", hex, (char *)NULL);
+        _exit(99);
     }
     TEST_EQ(ncclCommInitRank(&comm, 2, id, 0), ncclSuccess);
     TEST_EQ(wait_for(pid), -SIGKILL);
@@ -195,12 +211,15 @@ int main(int argc, char **argv)
     if (argc > 1 && strncmp(argv[1], "leave", 5) == 0) {
         leave(argv[1][5] - '0');
     }
+    if (argc > 2 && strcmp(argv[1], "die") == 0) {
+        join_and_die(argv[2]);
+    }
     if (argc > 1 && strcmp(argv[1], "missing") == 0) {
         test_missing();
         return test_result();
     }
     test_exit(argv[0]);
-    test_death();
+    test_death(argv[0]);
     test_leaks();
     test_fork();
     test_dlclose();

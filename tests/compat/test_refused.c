@@ -239,6 +239,20 @@ static void test_pointers(ncclComm_t comm, void *buf, cudaStream_t s)
     REFUSED(ncclBroadcast(NULL, buf, 0, ncclInt8, 0, comm, s), ncclInvalidArgument);
     REFUSED(ncclReduce(buf, NULL, 0, ncclInt8, ncclSum, 0, comm, s), ncclInvalidArgument);
     REFUSED(ncclAllGather(buf, buf, 0, ncclInt8, comm, s), ncclSuccess);
+    if (strcmp(cclBackendName(), "host") != 0) { /* where not all memory is device memory */
+        char host[64];
+        REFUSED(ncclAllGather(host, buf, 8, ncclInt8, comm, s), ncclInvalidArgument);
+        TEST_CHECK(strstr(ncclGetLastError(comm), "device memory") != NULL);
+    }
+}
+
+/* The GPU runtime fails, by the plan of the fake one. */
+static void test_unhandled(ncclComm_t comm, void *buf, cudaStream_t s)
+{
+    ncclResult_t state = ncclSuccess;
+    REFUSED(ncclAllGather(buf, (char *)buf + 64, 8, ncclInt8, comm, s), ncclUnhandledCudaError);
+    TEST_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+    TEST_EQ(state, ncclSuccess); /* the call has told it */
 }
 
 /* NCCL_MULTI_RANK_GPU_ENABLE=0: two ranks of a device. */
@@ -276,6 +290,8 @@ int main(int argc, char **argv)
         test_groups(comm, buf, NULL);
         test_memory(comm, buf);
         test_ends();
+    } else if (strcmp(what, "unhandled") == 0) {
+        test_unhandled(comm, buf, NULL);
     } else {
         test_pointers(comm, buf, NULL);
     }
