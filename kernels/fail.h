@@ -15,7 +15,7 @@ struct ccl_channels {
     uint32_t from_first, from_last; /* rotations received from (this rank + d) */
 };
 
-CCL_DEVICE_SLOW void ccl_fill_record(CCL_ARGS a, struct ccl_k_err *e, uint32_t n, uint32_t reason, uint32_t peer)
+CCL_DEVICE_SLOW void ccl_fill_record(CCL_ARGS a, CCL_AS1 struct ccl_k_err *e, uint32_t n, uint32_t reason, uint32_t peer)
 {
     e->op = n;
     e->rank = (int32_t)a->rank;
@@ -61,8 +61,8 @@ CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t pe
         reason = CCL_REASON_LEFT;
     }
     for (uint32_t d = 0; d < a->n; d++) {
-        struct ccl_k_page *page = (struct ccl_k_page *)ccl_peer_page(a, ccl_rotate(a, d));
-        struct ccl_k_err *e = &page->err[a->rank];
+        CCL_AS1 struct ccl_k_page *page = CCL_PTR(struct ccl_k_page, ccl_peer_page(a, ccl_rotate(a, d)));
+        CCL_AS1 struct ccl_k_err *e = &page->err[a->rank];
         ccl_fill_record(a, e, n, reason, peer);
         /* code and op are one 8-byte word; released last, pairs with the acquire of the host that reads the record */
         ccl_fence_release_system();
