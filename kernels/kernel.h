@@ -18,8 +18,9 @@
 #if defined(CCL_ON_AMD)
 
 #define CCL_CONST __attribute__((address_space(4)))
-#define CCL_FLAT_UNITS 0 /* the push loop with loads ahead of stores serves flat parts too */
-#define CCL_UNROLL 1 /* vectors a thread and step of the push loop: loads of a step stay ahead of the stores of the last */
+#define CCL_FLAT_UNITS 0 /* the loop over tiles serves flat parts too */
+#define CCL_PUSH_DIRECT_BODY "push_direct_tiles.h"
+#define CCL_ONE_EXIT 1 /* a block fails at the end of its kernel: all is inlined, and this way that code is there once */
 #define CCL_SHARED static __attribute__((shared))
 #define CCL_WARP 32u /* lanes that act together in control code: right for wave64 and wave32 */
 #define CCL_KERNEL_BOUNDS(name, type, threads, blocks)                                                            \
@@ -71,6 +72,11 @@ CCL_DEVICE void ccl_wait_loads(void)
 #endif
 }
 CCL_DEVICE void ccl_sched_fence(void) { __builtin_amdgcn_sched_barrier(0); }
+/* A value that all lanes of the wave hold alike, in a scalar register. */
+CCL_DEVICE uint32_t ccl_uniform(uint32_t v) { return (uint32_t)__builtin_amdgcn_readfirstlane((int)v); }
+CCL_DEVICE uint64_t ccl_uniform_u64(uint64_t v) { return (uint64_t)ccl_uniform((uint32_t)(v >> 32)) << 32 | ccl_uniform((uint32_t)v); }
+/* The arguments, read anew from here on: what was read before does not stay in scalar registers across this point. */
+#define CCL_AFRESH(a) asm volatile("" : "+s"(a))
 CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v) { *CCL_PTR(ccl_vec16, addr) = v; }
 CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
 CCL_DEVICE void ccl_prefetch(uint64_t addr) { (void)addr; }
@@ -84,6 +90,8 @@ CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr) { return *CCL_PTR(const 
 #if __CUDA_ARCH__ >= 900
 #define CCL_BULK /* copies through shared memory in bulk */
 #endif
+#define CCL_PUSH_DIRECT_BODY "push_direct_vectors.h"
+#define CCL_ONE_EXIT 0
 #define CCL_UNROLL 2
 #define CCL_SHARED __shared__
 #define CCL_WARP 32u
@@ -135,6 +143,9 @@ CCL_DEVICE void ccl_pause(void) {}
 CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return __umulhi(x, y); }
 CCL_DEVICE void ccl_wait_loads(void) {}
 CCL_DEVICE void ccl_sched_fence(void) {}
+#define CCL_AFRESH(a) ((void)(a))
+CCL_DEVICE uint32_t ccl_uniform(uint32_t v) { return v; }
+CCL_DEVICE uint64_t ccl_uniform_u64(uint64_t v) { return v; }
 CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v)
 {
     asm volatile("st.global.cs.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(addr), "r"(v.lane[0]), "r"(v.lane[1]),
@@ -230,7 +241,6 @@ CCL_DEVICE void ccl_spin(uint32_t flags)
 #define ccl_note_failure()
 #define CCL_ADVERT_BODY "advert_packets.h"
 #define CCL_LL_BODY "ll_packet_body.h"
-#define CCL_PUSH_DIRECT_BODY "push_direct_vectors.h"
 #define CCL_PUSH_BODY "push_gpu_body.h"
 CCL_DEVICE void ccl_spin(uint32_t flags)
 {
