@@ -25,7 +25,7 @@
 #define CCL_WARP 32u /* lanes that act together in control code: right for wave64 and wave32 */
 #define CCL_KERNEL_BOUNDS(name, type, threads, blocks)                                                            \
     CCL_DEVICE void ccl_body_##name(CCL_CONST const type *a);                                                     \
-    extern "C" __attribute__((global)) __attribute__((amdgpu_flat_work_group_size(1, threads))) void              \
+    extern "C" __attribute__((global, amdgpu_flat_work_group_size(1, threads), amdgpu_num_vgpr(64))) void         \
         ccl_k_##name(type by_value)                                                                               \
     {                                                                                                              \
         (void)by_value;                                                                                            \
