@@ -77,12 +77,11 @@ CCL_DEVICE uint32_t ccl_uniform(uint32_t v) { return (uint32_t)__builtin_amdgcn_
 CCL_DEVICE uint64_t ccl_uniform_u64(uint64_t v) { return (uint64_t)ccl_uniform((uint32_t)(v >> 32)) << 32 | ccl_uniform((uint32_t)v); }
 /* The arguments, read anew from here on: what was read before does not stay in scalar registers across this point. */
 #define CCL_AFRESH(a) asm volatile("" : "+s"(a))
-/* For the same reason: comparisons with it are made anew, their masks of lanes do not stay. */
-CCL_DEVICE uint32_t ccl_tid_afresh(void)
+/* For the same reason: what is computed from it is computed behind here, and masks of lanes do not stay. */
+CCL_DEVICE uint32_t ccl_afresh(uint32_t v)
 {
-    uint32_t t = ccl_tid();
-    asm volatile("" : "+v"(t));
-    return t;
+    asm volatile("" : "+v"(v));
+    return v;
 }
 CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v) { *CCL_PTR(ccl_vec16, addr) = v; }
 CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
@@ -151,7 +150,7 @@ CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return __umulhi(x, y); 
 CCL_DEVICE void ccl_wait_loads(void) {}
 CCL_DEVICE void ccl_sched_fence(void) {}
 #define CCL_AFRESH(a) ((void)(a))
-CCL_DEVICE uint32_t ccl_tid_afresh(void) { return ccl_tid(); }
+CCL_DEVICE uint32_t ccl_afresh(uint32_t v) { return v; }
 CCL_DEVICE uint32_t ccl_uniform(uint32_t v) { return v; }
 CCL_DEVICE uint64_t ccl_uniform_u64(uint64_t v) { return v; }
 CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v)

@@ -47,7 +47,7 @@ CCL_DEVICE uint32_t push_is_flat(CCL_ARGS a) { return a->flat_piece != 0 && ((a-
 CCL_DEVICE void push_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point point)
 {
     (void)a, (void)point;
-    if (ccl_tid_afresh() == 0) {
+    if (ccl_afresh(ccl_tid()) == 0) {
         CCL_TRACE_NOTE(a, n, point);
     }
 }
@@ -191,7 +191,7 @@ CCL_DEVICE_SLOW void push_stopped(CCL_ARGS a, struct push_block b)
 CCL_DEVICE uint32_t push_begin(CCL_ARGS a, uint32_t world, struct push_block *b, uint32_t words, uint32_t used_rows, uint32_t first,
                                uint32_t last)
 {
-    if (ccl_tid_afresh() < CCL_WARP) {
+    if (ccl_afresh(ccl_tid()) < CCL_WARP) {
         push_enter(a, world, b, words, used_rows);
         push_note(a, CCL_TAG(b->sh->entry), CCL_TRACE_START);
         if (b->end != 0) {

@@ -64,7 +64,7 @@ CCL_DEVICE uint32_t push_finish(CCL_ARGS a, struct push_block *b, uint32_t done,
     if (pushes || b->sh->late) {
         CCL_AFRESH(a);
         ccl_block_sync();
-        if (ccl_tid_afresh() < CCL_WARP) {
+        if (ccl_afresh(ccl_tid()) < CCL_WARP) {
             push_await(a, b, CCL_STEP_DONE);
         }
         ccl_block_sync();
@@ -92,7 +92,7 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, const uint32_t sides, struc
         }
         heard = to_last - done > a->group ? done + a->group : to_last;
         ccl_block_sync(); /* everybody has read what the first warp is going to write */
-        if (ccl_tid_afresh() < CCL_WARP) {
+        if (ccl_afresh(ccl_tid()) < CCL_WARP) {
             push_hear(a, world, b, 8, done, heard);
         }
         ccl_block_sync();
@@ -103,7 +103,7 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, const uint32_t sides, struc
     const uint32_t pushes = done < to_last;
     if (pushes && heard < to_last) { /* the rest at once: who stages keeps step with all (and see R, shared ring) */
         ccl_block_sync();
-        if (ccl_tid_afresh() < CCL_WARP) {
+        if (ccl_afresh(ccl_tid()) < CCL_WARP) {
             push_hear(a, world, b, 8, heard, to_last);
         }
         ccl_block_sync();
@@ -113,7 +113,7 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, const uint32_t sides, struc
     }
     if (b->job.chunks != 0) {
         ccl_block_release_system();
-        if (ccl_tid_afresh() < CCL_WARP) {
+        if (ccl_afresh(ccl_tid()) < CCL_WARP) {
             push_post(a, b, b->job.ch.to_first, done, CCL_STEP_DONE);
             if (pushes) {
                 push_post(a, b, done, to_last, CCL_STEP_DIRECT); /* before the first chunk: nobody in lockstep waits for our DONE */
@@ -122,7 +122,7 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, const uint32_t sides, struc
         b->words = !pushes;
         if (!pushes) {
             push_note(a, b->job.n, CCL_TRACE_SENT);
-            if (ccl_tid_afresh() < CCL_WARP) {
+            if (ccl_afresh(ccl_tid()) < CCL_WARP) {
                 push_await(a, b, 1);
             }
             ccl_block_sync();
@@ -160,7 +160,7 @@ CCL_DEVICE_SLOW void push_end_ring(CCL_ARGS a, struct push_block b)
         return;
     }
     ccl_block_sync();
-    if (ccl_tid_afresh() < CCL_WARP) {
+    if (ccl_afresh(ccl_tid()) < CCL_WARP) {
         push_await(a, &b, CCL_STEP_DONE);
     }
     ccl_block_sync();

@@ -179,7 +179,7 @@ CCL_DEVICE uint32_t push_steps(CCL_ARGS a, struct push_block *b, const uint32_t 
     for (uint32_t s = pushes ? 0 : lag; s < chunks + lag; s++) {
         const uint32_t push_now = pushes && s < chunks;
         CCL_AFRESH(a);
-        if (ccl_tid_afresh() < CCL_WARP) {
+        if (ccl_afresh(ccl_tid()) < CCL_WARP) {
             push_step_wait(a, b, e, push_now, s, lag);
         }
         ccl_block_sync();
@@ -198,7 +198,7 @@ CCL_DEVICE uint32_t push_steps(CCL_ARGS a, struct push_block *b, const uint32_t 
         }
         ccl_block_release_system();
         CCL_AFRESH(a);
-        if (ccl_tid_afresh() < CCL_WARP) {
+        if (ccl_afresh(ccl_tid()) < CCL_WARP) {
             push_step_post(a, b, e, push_now, s, lag);
         }
         if (push_now && s + 1 == chunks) {
