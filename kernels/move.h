@@ -53,8 +53,8 @@ CCL_DEVICE void ccl_move_rows(uint64_t dst, uint64_t ld_dst, uint64_t src, uint6
 {
     dst = ccl_uniform_u64(dst);
     src = ccl_uniform_u64(src);
-    rows = ccl_uniform((uint32_t)rows);
-    bytes = ccl_uniform((uint32_t)bytes);
+    rows = ccl_uniform_u64(rows);
+    bytes = ccl_uniform_u64(bytes);
     uint32_t unit = ccl_unit(rows > 1 ? dst | src | ld_dst | ld_src : dst | src), body = (uint32_t)bytes & ~(unit - 1);
     (void)stream;
     if (unit == 16) {

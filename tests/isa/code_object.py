@@ -154,7 +154,7 @@ class Kernel:
         self.lds = number('group_segment_fixed_size')
         self.threads = number('max_flat_workgroup_size')
         self.code = []
-        self._blocks = self._loops = None
+        self._blocks = self._loops = self._live = None
 
     @property
     def blocks(self):
@@ -172,27 +172,33 @@ class Kernel:
         return [i for b in sorted(loop.blocks) for i in self.blocks[b].code]
 
     def live_vgprs(self, loop):
-        """Most VGPRs live at one point of the loop. A write counts as one of all lanes."""
-        live_in = [set() for _ in self.blocks]
-        access = [[i.vgpr_access() for i in b.code] for b in self.blocks]
-        work = list(range(len(self.blocks)))
-        most = 0
-
-        def walk(b, peak):
-            live = set().union(*(live_in[n] for n in self.blocks[b].next))
-            for defs, uses in reversed(access[b]):
-                peak = max(peak, len(live | defs))
-                live = (live - defs) | uses
-            return live, max(peak, len(live))
-        while work:
-            b = work.pop()
-            live, _ = walk(b, 0)
-            if live != live_in[b]:
-                live_in[b] = live
-                work.extend(self.blocks[b].before)
+        """Most VGPRs of those that the loop reads or writes that are live at one point of it. What only lives across it is the kernel's affair. A write
+        counts as one of all lanes."""
+        if self._live is None:
+            self._access = [[tuple(sum(1 << r for r in half) for half in i.vgpr_access()) for i in b.code] for b in self.blocks]
+            self._live = [0] * len(self.blocks)
+            work = set(range(len(self.blocks)))
+            while work:
+                b = max(work)
+                work.remove(b)
+                live, _ = self._walk(b)
+                if live != self._live[b]:
+                    self._live[b] = live
+                    work.update(self.blocks[b].before)
+        own = 0
         for b in loop.blocks:
-            most = max(most, walk(b, 0)[1])
-        return most
+            for defs, uses in self._access[b]:
+                own |= defs | uses
+        return max(self._walk(b, own)[1] for b in loop.blocks)
+
+    def _walk(self, b, own=0):
+        live, peak = 0, 0
+        for n in self.blocks[b].next:
+            live |= self._live[n]
+        for defs, uses in reversed(self._access[b]):
+            peak = max(peak, ((live | defs) & own).bit_count())
+            live = (live & ~defs) | uses
+        return live, max(peak, (live & own).bit_count())
 
 
 def make_blocks(code):
