@@ -28,6 +28,10 @@ import flow
 KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'kernels')
 
 
+def budget_files():
+    return sorted(glob.glob(os.path.join(KERNELS, '*.hip')))
+
+
 def read_budgets(paths):
     """[(pattern, {key: number or word})] of all budget lines."""
     budgets = []
@@ -135,13 +139,12 @@ def check_kernel(kernel, arch, budget):
 
 def describe(kernel, arch):
     """The numbers of a kernel: (name, VGPR, SGPR, LDS, waves, spills, flat accesses, instructions, tile loop)."""
-    tiles = find_tiles(kernel, 2) or find_tiles(kernel, 1)
     tile = '-'
-    if tiles and kernel.name.startswith('ccl_k_push') or any(stores > 1 for stores, _, _ in tiles):
-        best = max(tiles, key=lambda t: (t[0], -kernel.live_vgprs(t[1])))
-        drains = flow.count_drains(kernel, best[1], arch)
-        low = 'all' if drains.low is None or not arch.cdna else drains.low
-        tile = f'{best[0]} {low} {drains.retiring} {kernel.live_vgprs(best[1])}'
+    tiles = [(stores, flow.count_drains(kernel, loop, arch), loop) for stores, loop, _ in find_tiles(kernel, 1)]
+    if tiles and kernel.name.startswith('ccl_k_push'):
+        stores, drains, loop = max(tiles, key=lambda t: (t[0], t[1].low or 0))
+        low = 'all' if drains.low is None else drains.low
+        tile = f'{stores}, {low}, {drains.retiring}, {kernel.live_vgprs(loop)}'
     return (kernel.name.removeprefix('ccl_k_'), kernel.vgprs, kernel.sgprs, kernel.lds, arch.waves(kernel), sum(kernel.spills),
             sum(i.op.startswith('flat_') for i in kernel.code), len(kernel.code), tile)
 
@@ -158,7 +161,7 @@ def print_table(rows):
 def main():
     parser = argparse.ArgumentParser(description='Gates on the machine code of AMD code objects')
     parser.add_argument('--arch', required=True)
-    parser.add_argument('--budgets', nargs='*', default=sorted(glob.glob(os.path.join(KERNELS, '*.hip'))), help='files with ISA lines')
+    parser.add_argument('--budgets', nargs='*', default=budget_files(), help='files with ISA lines')
     parser.add_argument('--table', action='store_true')
     parser.add_argument('objects', nargs='+')
     args = parser.parse_args()
