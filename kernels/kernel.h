@@ -35,12 +35,18 @@
 
 CCL_DEVICE uint32_t ccl_tid(void) { return __builtin_amdgcn_workitem_id_x(); }
 CCL_DEVICE uint32_t ccl_bid(void) { return __builtin_amdgcn_workgroup_id_x(); }
+#if defined(CCL_CODE_OBJECT_V4)
+/* The dispatch packet: halfword 2 is the threads of a block, dword 3 those of the grid, of which there are whole blocks. */
+CCL_DEVICE uint32_t ccl_threads(void) { return ((CCL_CONST const uint16_t *)__builtin_amdgcn_dispatch_ptr())[2]; }
+CCL_DEVICE uint32_t ccl_grid(void) { return ((CCL_CONST const uint32_t *)__builtin_amdgcn_dispatch_ptr())[3] / ccl_threads(); }
+#else
 /* Code object v5, implicit arguments: dword 0 is the number of blocks, halfword 6 (byte 12) the threads of a block. */
 CCL_DEVICE uint32_t ccl_grid(void) { return *(CCL_CONST const uint32_t *)__builtin_amdgcn_implicitarg_ptr(); }
 CCL_DEVICE uint32_t ccl_threads(void)
 {
     return *(CCL_CONST const uint16_t *)((CCL_CONST const char *)__builtin_amdgcn_implicitarg_ptr() + 12);
 }
+#endif
 /* Barrier of the block, with the order a barrier is expected to give to shared and global memory of this block. */
 CCL_DEVICE void ccl_block_sync(void)
 {
