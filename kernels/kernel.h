@@ -153,8 +153,6 @@ CCL_DEVICE void ccl_flag_release_system(void) { ccl_fence_release_system(); }
 CCL_DEVICE void ccl_warp_sync(void) { __syncwarp(); }
 CCL_DEVICE void ccl_pause(void) {}
 CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return __umulhi(x, y); }
-CCL_DEVICE void ccl_wait_loads(void) {}
-CCL_DEVICE void ccl_sched_fence(void) {}
 #define CCL_AFRESH(a) ((void)(a))
 CCL_DEVICE uint32_t ccl_afresh(uint32_t v) { return v; }
 CCL_DEVICE uint32_t ccl_uniform(uint32_t v) { return v; }

@@ -70,7 +70,8 @@ if(Python3_FOUND AND gfx942 IN_LIST emu_built)
     list(APPEND mutant_objects ${mutant_dir}/${mutant}.co)
   endforeach()
   add_custom_target(emu_mutants ALL DEPENDS ${mutant_objects})
-  add_test(NAME emu.mutants COMMAND ${Python3_EXECUTABLE} ${mutants_py} run ${mutant_dir} $<TARGET_FILE:emu_schedules> gfx942)
+  add_test(NAME emu.mutants COMMAND ${Python3_EXECUTABLE} ${mutants_py} run ${mutant_dir} $<TARGET_FILE:emu_schedules> gfx942
+           --gate "${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/isa/gates.py --arch gfx942")
   ccl_set_test_properties(emu.mutants LABELS unit emu TIMEOUT 300 PROCESSORS 2)
 endif()
 

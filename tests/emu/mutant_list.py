@@ -71,41 +71,41 @@ MUTANTS = [
 }""", "CCL_DEVICE void ccl_wait_loads(void) {}")]),
     # places
     Mutant("destination_shifted", "data land 16 bytes further on",
-           [("kernels/push_direct_vectors.h", "ccl_store_stream_vec16(to + off[u], v[u]);", "ccl_store_stream_vec16(to + off[u] + 16, v[u]);")]),
+           [("kernels/push_direct_tiles.h", "to[i]) + off, v);", "to[i]) + off + 16, v);")]),
     Mutant("rotation_wrong", "the rotation does not wrap at the last rank",
            [("kernels/protocol.h", "return r >= n ? r - n : r;", "return r > n ? r - n : r;")]),
     Mutant("peer_skipped", "the last peer gets no vectors",
-           [("kernels/push_direct_vectors.h", "if (d < world && dst[d]) {", "if (d + 1 < world && dst[d]) {")]),
+           [("kernels/push_direct_tiles.h", '_Pragma("unroll") for (uint32_t i = 0; i < side; i++)', '_Pragma("unroll") for (uint32_t i = 0; i + 1 < side; i++)')]),
     Mutant("own_part_missing", "the own part is not copied",
            [("kernels/push_gpu_begin.h", "b->end[0].base = own == a->src ? 0 : own;", "b->end[0].base = 0;")]),
     Mutant("tail_ignored", "the bytes behind the last vector of a row are left out",
-           [("kernels/push_direct_vectors.h", "if (s.at == 0 && (p.bytes & 15)) {", "if (s.at == 1 && (p.bytes & 15)) {")]),
+           [("kernels/push_direct_tiles.h", "(w.bytes & 15) != 0 && d < d_last", "(w.bytes & 15) > 15 && d < d_last")]),
     Mutant("tail_overrun", "the last piece of a row is as long as the others",
-           [("kernels/move.h", "p.bytes = a->row_bytes - p.col < a->piece_bytes ? a->row_bytes - p.col : a->piece_bytes;",
-             "p.bytes = a->piece_bytes;")]),
+           [("kernels/push_direct_tiles.h", "w->bytes = right < bytes ? (uint32_t)right : bytes;", "w->bytes = bytes + 0 * (uint32_t)right;")]),
     Mutant("tail_rows_wrapped", "the last row of pieces is as high as the others",
-           [("kernels/move.h", "p.rows = a->rows - p.row < a->piece_rows ? a->rows - p.row : a->piece_rows;", "p.rows = a->piece_rows;")]),
+           [("kernels/push_direct_tiles.h", "w->rows = below < rows ? (uint32_t)below : rows;", "w->rows = rows + 0 * (uint32_t)below;")]),
     Mutant("tail_misaligned", "byte tails begin a byte late",
            [("kernels/move.h", "ccl_move_tail(dst, ld_dst, src, ld_src, rows, body, (uint32_t)bytes);",
              "ccl_move_tail(dst, ld_dst, src, ld_src, rows, body + (body != bytes), (uint32_t)bytes);")]),
     Mutant("offset_truncated", "offsets in the output lose their high bits (a 32-bit offset, made small enough to see)",
-           [("kernels/move.h", "return p.row * a->ld_dst + p.col; }", "return (p.row * a->ld_dst + p.col) & 0x1ff; }")]),
-    Mutant("lane_mask_wrong", "lanes beyond the end of a row take part",
-           [("kernels/push_direct_vectors.h", "if (row < p.rows && col + 16 <= p.bytes) {", "if (row < p.rows) {")]),
+           [("kernels/push_direct_tiles.h", "w->off = w->row * a->ld_dst + w->col;", "w->off = (w->row * a->ld_dst + w->col) & 0x1ff;")]),
+    Mutant("lanes_beyond_the_end", "lanes beyond the end of a piece go on instead of repeating its last vector",
+           [("kernels/push_direct_tiles.h", "i = mine < w->vectors ? mine : w->vectors - 1;", "i = mine;")]),
     # numbers and words
     Mutant("tag_off_by_one", "DONE carries the next operation's number",
            [("kernels/push_gpu_steps.h", "CCL_TAGGED(b->job.n, step));", "CCL_TAGGED(b->job.n + 1, step));")]),
     Mutant("number_not_drawn", "the last block in does not make room for the next operation",
            [("kernels/protocol.h", "ccl_add_relaxed_agent_u64(op_addr, (1ull << 32) - grid);", "ccl_add_relaxed_agent_u64(op_addr, 1ull << 32);")]),
     Mutant("flag_before_payload", "DONE is said before the data are stored",
-           [("kernels/push_gpu_body.h", "        push_direct(a, world, b, done, heard);\n        done = heard;\n",
+           [("kernels/push_gpu_body.h", "        push_direct(a, sides, b, done, heard);\n        CCL_AFRESH(a);\n        done = heard;\n",
              """        if (heard == to_last) {
             ccl_block_release_system();
             if (ccl_tid() < CCL_WARP) {
                 push_post(a, b, b->job.ch.to_first, to_last, CCL_STEP_DONE);
             }
         }
-        push_direct(a, world, b, done, heard);
+        push_direct(a, sides, b, done, heard);
+        CCL_AFRESH(a);
         done = heard;
 """)]),
     Mutant("done_early", "a block that also stages says DONE with its first chunk",
@@ -138,11 +138,11 @@ MUTANTS = [
            [("kernels/push_gpu_begin.h", "            push_hear(a, world, b, words, first, last);\n        }\n    }\n    ccl_block_sync();\n",
              "            push_hear(a, world, b, words, first, last);\n        }\n    }\n")]),
     Mutant("step_barrier_removed", "threads do not wait for the waits of the first warp",
-           [("kernels/push_gpu_steps.h", "        ccl_block_sync();\n        if (b->sh->bad != CCL_BAD_NONE) {\n            return !pushes",
-             "        if (b->sh->bad != CCL_BAD_NONE) {\n            return !pushes")], only=STAGED),
+           [("kernels/push_gpu_steps.h", "        ccl_block_sync();\n        if (ccl_uniform(b->sh->bad) != CCL_BAD_NONE) {\n            return !pushes",
+             "        if (ccl_uniform(b->sh->bad) != CCL_BAD_NONE) {\n            return !pushes")], only=STAGED),
     ll("ll_barrier_removed", "data threads read the operation number before it is drawn",
-       [("kernels/ll_packet_body.h", "        ccl_block_sync();\n        /* A replay", "        /* A replay"),
-        ("kernels/ll_packet_body.h", "    ccl_block_sync();\n    const uint32_t n = CCL_TAG(sh.entry);", "    const uint32_t n = CCL_TAG(sh.entry);")]),
+       [("kernels/ll_packet_body.h", "        ccl_block_sync();\n        n = CCL_TAG(sh.entry);", "        n = CCL_TAG(sh.entry);"),
+        ("kernels/ll_packet_body.h", "    ccl_block_sync();\n    const uint32_t n = CCL_TAG(sh->entry);", "    const uint32_t n = CCL_TAG(sh->entry);")]),
     # LL
     ll("ll_parity", "packets of two operations share a place",
        [("kernels/protocol.h", "return ctl + a->lay.ll + ((uint64_t)(n & 1) * a->n + src) * CCL_LL_SRC_BYTES;",

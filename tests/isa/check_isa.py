@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# CTest isa.<arch>: the gates (gates.py) on the code objects of one architecture, then that they reject what they must: every kernel of bad.hip, and the push
-# kernels as they were before bases were looked up ahead of the loop (-DCCL_PART_INSIDE). The table is printed, and compared with the one
+# CTest isa.<arch>: the gates (gates.py) on the code objects of one architecture, then that they reject what they must: every kernel of bad.hip, and the direct
+# all-gather with bases looked up inside the loop (inside.hip). The table is printed, and compared with the one
 # in docs/kernels.md when the compiler is the one named there; --write renews it.
 import argparse
 import os
@@ -44,9 +44,8 @@ def check_rejections(clang, arch, folder):
 
 def check_inside(clang, arch, folder, before_and_after):
     """The direct loop with bases looked up inside is rejected. before_and_after: the kernels as they are."""
-    source = os.path.join(ROOT, 'kernels', 'push.hip')
-    kernel = compile_kernels(clang, arch.name, source, os.path.join(folder, 'inside.co'), '-DCCL_PART_INSIDE')['ccl_k_push_8']
-    said = gates.check_kernel(kernel, arch, gates.budget_of(gates.read_budgets([source]), kernel))
+    kernel = compile_kernels(clang, arch.name, os.path.join(HERE, 'inside.hip'), os.path.join(folder, 'inside.co'))['ccl_k_push_8']
+    said = gates.check_kernel(kernel, arch, gates.budget_of(gates.read_budgets(gates.budget_files()), kernel))
     failed = not any('tile loop' in text for text in said)
     if failed:
         print(f'push_8 with bases inside the loop for {arch.name}: no complaint about its tile loop, but {said}')
@@ -64,19 +63,28 @@ def stores_of(kernel, loop):
     return sum(i.store and i.wide for i in kernel.loop_code(loop))
 
 
-def doc_rows(arch, rows):
-    return '\n'.join(f'| {arch.name} | {" | ".join(str(v) for v in (r[0], r[1], r[2] if arch.cdna else "-", r[3], r[4], r[7], r[8]))} |' for r in rows)
+def doc_table(rows):
+    """A table in Markdown; neighbours with equal numbers share a row."""
+    lines, last = ['| kernel | VGPR | SGPR | LDS | waves a SIMD | tile loop: stores, in flight, drains, live VGPRs |', '|---|---|---|---|---|---|'], None
+    for name, vgprs, sgprs, lds, waves, _, _, _, tile in rows:
+        numbers = f'{vgprs} | {sgprs} | {lds} | {waves} | {tile}'
+        if last and last[2] == numbers:
+            last[1] = name
+        else:
+            last = [name, name, numbers]
+            lines.append(last)
+    return '\n'.join(row if isinstance(row, str) else f'| {row[0] if row[0] == row[1] else f"{row[0]} to {row[1]}"} | {row[2]} |' for row in lines)
 
 
 def check_doc(path, arch, version, rows, write):
     """The table of docs/kernels.md, between its markers. Numbers are those of one compiler, so any other compares nothing."""
     with open(path, encoding='utf-8') as f:
         text = f.read()
-    marks = re.search(r'<!-- isa (\S+) %s -->\n(.*?)\n<!-- isa end -->' % arch.name, text, re.S)
+    marks = re.search(r'<!-- isa (\S+) %s -->\n(.*?)\n?<!-- isa end -->' % arch.name, text, re.S)
     if not marks:
         print(f'{path}: no place for the table of {arch.name}')
         return 1
-    new = doc_rows(arch, rows)
+    new = doc_table(rows)
     if write:
         with open(path, 'w', encoding='utf-8') as f:
             f.write(text.replace(marks.group(0), f'<!-- isa {version} {arch.name} -->\n{new}\n<!-- isa end -->'))
