@@ -34,6 +34,7 @@ static _Thread_local char thread_error[ERROR_BYTES];
 static pthread_mutex_t process_error_lock = PTHREAD_MUTEX_INITIALIZER;
 static char process_error[ERROR_BYTES];
 static _Thread_local char process_error_copy[ERROR_BYTES];
+static pthread_once_t error_once = PTHREAD_ONCE_INIT;
 
 static void parse_subsystems(const char *list)
 {
@@ -148,6 +149,17 @@ void ccl_log_set_rank(int rank)
     thread_rank = rank;
 }
 
+/* The holder of the lock may not exist in a forked child. A text it had half copied still ends with a zero byte. */
+static void error_fork_child(void)
+{
+    pthread_mutex_init(&process_error_lock, NULL);
+}
+
+static void error_init(void)
+{
+    pthread_atfork(NULL, NULL, error_fork_child);
+}
+
 void ccl_error_write(enum ccl_subsys subsys, const char *fmt, ...)
 {
     char text[ERROR_BYTES];
@@ -156,6 +168,7 @@ void ccl_error_write(enum ccl_subsys subsys, const char *fmt, ...)
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
     memcpy(thread_error, text, sizeof(text));
+    pthread_once(&error_once, error_init);
     pthread_mutex_lock(&process_error_lock);
     memcpy(process_error, text, sizeof(text));
     pthread_mutex_unlock(&process_error_lock);
