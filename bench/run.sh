@@ -15,7 +15,7 @@ results/all_gather.png.
 
   --quick      fewer sizes and iterations: under a minute
   --ranks N    number of ranks (default 4)
-  --minimal    do not install clang-22, lld-22, llvm-22 and spin, which the measurement on the host backend does not need
+  --minimal    do not install clang-22, clang-tools-22, lld-22, llvm-22 and spin, which the measurement on the host backend does not need
   --help       this text
   --           everything after it goes to `ccl_bench all_gather` and wins over the options set here; `-- --help` lists them
 END

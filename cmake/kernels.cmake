@@ -1,17 +1,30 @@
 # SPDX-License-Identifier: MIT
 #
-# Compiles kernels/*.hip to GPU code objects and embeds them in the library: per AMD architecture an ELF code object of each file,
-# for NVIDIA one fatbin of each file. No HIP header, no device library and no GPU is needed. What no compiler is found for is left
-# out, and a message says so; the table ccl_code_objects (src/runtime/code_objects.h) tells the library what is there.
+# Compiles kernels/*.hip to GPU code objects and embeds them in the library: for AMD an ELF code object of each file and architecture, those of a
+# file in one offload bundle (docs/rocm.md), for NVIDIA one fatbin of each file. No HIP header, no device library and no GPU is needed. What no
+# compiler is found for is left out, and a message says so; the table ccl_code_objects (src/runtime/code_objects.h) tells the library what is there.
+
+include(${CMAKE_CURRENT_LIST_DIR}/hip_compilers.cmake)
 
 set(CCL_AMD_ARCHS gfx90a gfx942 gfx950 gfx1100 gfx1250)
 set(CCL_CUDA_ARCHS sm_90a sm_90 compute_80)
 set(CCL_TRACED_ARCHS ${CCL_AMD_ARCHS} cuda CACHE STRING "Architectures whose kernels are also compiled in the form that CCL_TRACE launches")
-set(CCL_HIP_CLANG "" CACHE FILEPATH "clang for the AMD code objects; empty: search clang-22, newer ones, ROCm's")
+set(CCL_HIP_CLANG "" CACHE FILEPATH "clang or hipcc for the AMD code objects; empty: search clang-22, newer ones, ROCm's")
+set(CCL_CODE_OBJECT_VERSION 5 CACHE STRING "Version of the AMD code objects: 5, or 4 for compilers as old as ROCm 5")
+set(CCL_BUNDLE ON CACHE BOOL "Embed the AMD code objects of a file as one offload bundle; off, or without clang-offload-bundler: one by one")
 set(CCL_NVCC "" CACHE FILEPATH "nvcc for the NVIDIA code objects; empty: search")
 
-set(hip_flags -x hip --cuda-device-only --no-gpu-bundle-output -O3 -nogpulib -nogpuinc -mcode-object-version=5 -std=c++17
-    -Wall -Wextra -Werror -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/kernels)
+# -c although the result is linked: without it hipcc adds libraries of the host.
+set(hip_flags -c -x hip --cuda-device-only --no-gpu-bundle-output -O3 -nogpulib -nogpuinc -std=c++17 -Wall -Wextra -Werror
+    -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/kernels)
+set(hip_flags_v4 ${hip_flags} -mcode-object-version=4 -DCCL_CODE_OBJECT_V4)
+if(CCL_CODE_OBJECT_VERSION EQUAL 4)
+  set(hip_flags ${hip_flags_v4})
+elseif(CCL_CODE_OBJECT_VERSION EQUAL 5)
+  list(APPEND hip_flags -mcode-object-version=5)
+else()
+  message(FATAL_ERROR "CCL_CODE_OBJECT_VERSION is ${CCL_CODE_OBJECT_VERSION}, not 4 or 5")
+endif()
 # Not compressed: the kernels' names stay readable to the tests.
 set(cuda_flags -fatbin -x cu -O3 -std=c++17 -no-compress -Werror all-warnings -I${PROJECT_SOURCE_DIR}/include
     -I${PROJECT_SOURCE_DIR}/kernels -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_90,code=sm_90
@@ -21,28 +34,8 @@ set(object_dir ${PROJECT_BINARY_DIR}/kernels)
 set(ccl_code_rows)
 set(ccl_code_asm)
 set(ccl_code_files)
+set(ccl_amd_images) # the ELF files of all architectures, also where bundles are embedded
 set(probe_source "extern \"C\" __attribute__((global)) void probe(int *p) { *p = 1; }\n")
-
-# The clangs to try, in order. Each architecture takes the first one that compiles and links a kernel for it.
-function(find_hip_clangs out)
-  set(found)
-  if(CCL_HIP_CLANG)
-    set(found ${CCL_HIP_CLANG})
-  else()
-    foreach(name clang-22 clang-23 clang-24 clang-25 clang-26 amdclang clang)
-      find_program(path NAMES ${name} HINTS /opt/rocm/bin /opt/rocm/llvm/bin NO_CACHE)
-      if(path)
-        list(APPEND found ${path})
-      endif()
-      unset(path)
-    endforeach()
-    if(EXISTS /opt/rocm/llvm/bin/clang)
-      list(APPEND found /opt/rocm/llvm/bin/clang)
-    endif()
-    list(REMOVE_DUPLICATES found)
-  endif()
-  set(${out} ${found} PARENT_SCOPE)
-endfunction()
 
 # Compile a probe kernel; the answer is kept in the cache under the compiler, its version and the architecture.
 function(probe_compiler compiler arch suffix out)
@@ -65,8 +58,16 @@ function(probe_compiler compiler arch suffix out)
   set(${out}_text "${${key}_TEXT}" PARENT_SCOPE)
 endfunction()
 
-# One image (form: empty, or _traced for the kernels that note the time): the command that makes it, its bytes in the assembly, its row in the table. clang's driver ignores -MF when it makes
-# device code only, so its compiler proper is told.
+# The bytes of a file in the library's read-only data and their row in the table.
+macro(embed_image image symbol label stem kind)
+  list(APPEND ccl_code_files ${image})
+  string(APPEND ccl_code_asm "CCL_IMAGE(${symbol}, \"${image}\")\n")
+  string(APPEND ccl_code_rows "    {\"${label}\", \"${stem}\", ${kind}, ${symbol}_begin, ${symbol}_end},\n")
+endmacro()
+
+# One image (form: empty, or _traced for the kernels that note the time): the command that makes it. Those for AMD are noted in amd_stems, amd_archs_STEM
+# and amd_images_STEM, the others embedded. clang's driver ignores -MF when it makes device code only, so its compiler proper is told. With an objcopy, IMAGE.debug.co keeps the line tables for the interpreter's reports (tests/emu);
+# what is embedded is the same code without them.
 macro(add_code_object form arch_label arch_file source kind)
   get_filename_component(stem ${source} NAME_WE)
   string(APPEND stem "${form}")
@@ -79,12 +80,44 @@ macro(add_code_object form arch_label arch_file source kind)
     list(REMOVE_ITEM depfile_flags -MD -MF ${image}.d)
     list(APPEND depfile_flags -Xclang -dependency-file -Xclang ${image}.d -Xclang -MT -Xclang ${image})
   endif()
-  add_custom_command(OUTPUT ${image} COMMAND ${ARGN} ${depfile_flags} -o ${image} ${source} DEPENDS ${source} DEPFILE ${image}.d
+  set(made ${image})
+  set(strip)
+  if(${kind} STREQUAL "CCL_CODE_AMD_ELF" AND objcopy)
+    set(made ${object_dir}/${stem}_${arch_file}.debug.co)
+    set(strip COMMAND ${objcopy} --strip-debug ${made} ${image})
+    list(APPEND depfile_flags -gline-tables-only -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+  endif()
+  add_custom_command(OUTPUT ${image} COMMAND ${ARGN} ${depfile_flags} -o ${made} ${source} ${strip} DEPENDS ${source} DEPFILE ${image}.d
                      COMMENT "Compiling ${stem} for ${arch_label}" VERBATIM)
-  set(symbol ccl_code_${stem}_${arch_file})
-  list(APPEND ccl_code_files ${image})
-  string(APPEND ccl_code_asm "CCL_IMAGE(${symbol}, \"${image}\")\n")
-  string(APPEND ccl_code_rows "    {\"${arch_label}\", \"${stem}\", ${kind}, ${symbol}_begin, ${symbol}_end},\n")
+  if(${kind} STREQUAL "CCL_CODE_AMD_ELF")
+    list(APPEND amd_stems ${stem})
+    list(APPEND amd_archs_${stem} ${arch_file})
+    list(APPEND amd_images_${stem} ${image})
+    list(APPEND ccl_amd_images ${image})
+  else()
+    embed_image(${image} ccl_code_${stem}_${arch_file} "${arch_label}" ${stem} ${kind})
+  endif()
+endmacro()
+
+# The images of one source and form: one bundle, laid out as hipcc does it (an empty entry for the host first), or without a bundler one by one.
+macro(embed_amd_images stem)
+  if(bundler)
+    set(bundle ${object_dir}/${stem}.hipfb)
+    set(targets host-x86_64-unknown-linux-gnu)
+    set(inputs -input=/dev/null)
+    foreach(arch image IN ZIP_LISTS amd_archs_${stem} amd_images_${stem})
+      string(APPEND targets ",hipv4-amdgcn-amd-amdhsa--${arch}")
+      list(APPEND inputs -input=${image})
+    endforeach()
+    add_custom_command(OUTPUT ${bundle} COMMAND ${bundler} -type=o -bundle-align=4096 -targets=${targets} ${inputs} -output=${bundle}
+                       DEPENDS ${amd_images_${stem}} COMMENT "Bundling ${stem}" VERBATIM)
+    list(JOIN amd_archs_${stem} " " label)
+    embed_image(${bundle} ccl_code_${stem}_amd "${label}" ${stem} CCL_CODE_AMD_BUNDLE)
+  else()
+    foreach(arch image IN ZIP_LISTS amd_archs_${stem} amd_images_${stem})
+      embed_image(${image} ccl_code_${stem}_${arch} ${arch} ${stem} CCL_CODE_AMD_ELF)
+    endforeach()
+  endif()
 endmacro()
 
 function(report_missing)
@@ -115,6 +148,8 @@ else()
     if(chosen)
       list(APPEND amd_built ${arch})
       list(APPEND amd_compilers ${chosen})
+      find_beside(${chosen} llvm-objcopy objcopy)
+      set(hip_clang_${arch} ${chosen})
       foreach(source ${hip_sources})
         add_code_object("" ${arch} ${arch} ${source} CCL_CODE_AMD_ELF ${chosen} ${hip_flags} --offload-arch=${arch})
         if(arch IN_LIST CCL_TRACED_ARCHS)
@@ -130,8 +165,18 @@ else()
   list(JOIN amd_missing " " missing_text)
   list(JOIN amd_compilers " " compilers_text)
   list(JOIN hip_clangs " " clangs_text)
-  if(amd_built)
-    message(STATUS "GPU code objects, AMD: ${built_text} (${compilers_text})")
+  set(bundler)
+  if(CCL_BUNDLE)
+    find_bundler("${amd_compilers}" bundler)
+  endif()
+  list(REMOVE_DUPLICATES amd_stems)
+  foreach(stem ${amd_stems})
+    embed_amd_images(${stem})
+  endforeach()
+  if(amd_built AND bundler)
+    message(STATUS "GPU code objects, AMD: ${built_text} (${compilers_text}), bundled (${bundler})")
+  elseif(amd_built)
+    message(STATUS "GPU code objects, AMD: ${built_text} (${compilers_text}), one by one")
   endif()
   if(amd_missing AND hip_clangs)
     report_missing("GPU code objects, AMD: no ${missing_text} (not supported by ${clangs_text}; clang-22 with lld-22 is)")
@@ -164,7 +209,7 @@ endif()
 
 set(CCL_HAS_AMD_CODE FALSE)
 set(CCL_HAS_CUDA_CODE FALSE)
-if(ccl_code_rows MATCHES "CCL_CODE_AMD_ELF")
+if(ccl_code_rows MATCHES "CCL_CODE_AMD_")
   set(CCL_HAS_AMD_CODE TRUE)
 endif()
 if(ccl_code_rows MATCHES "CCL_CODE_CUDA_FATBIN")

@@ -42,6 +42,7 @@ CCL_DEVICE uint64_t copy_expected(CCL_ARGS a, uint32_t peer)
     return a->where + peer * step - a->rank * step;
 }
 
+/* ISA copy_*: vgpr 32, sgpr 100, lds 16, waves 8 */
 CCL_KERNEL(copy_open, struct ccl_k_coll_args)
 {
     CCL_SHARED struct copy_shared sh;

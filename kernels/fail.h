@@ -21,7 +21,7 @@ struct ccl_called {
     uint64_t rows, count;
 };
 
-CCL_DEVICE_SLOW void ccl_fill_record(CCL_ARGS a, struct ccl_k_err *e, uint32_t n, uint32_t reason, uint32_t peer, struct ccl_called called)
+CCL_DEVICE_SLOW void ccl_fill_record(CCL_ARGS a, CCL_AS1 struct ccl_k_err *e, uint32_t n, uint32_t reason, uint32_t peer, struct ccl_called called)
 {
     e->op = n;
     e->rank = (int32_t)a->rank;
@@ -67,8 +67,8 @@ CCL_DEVICE_SLOW void ccl_raise_called(CCL_ARGS a, uint32_t n, uint32_t bad, uint
         reason = CCL_REASON_LEFT;
     }
     for (uint32_t d = 0; d < a->n; d++) {
-        struct ccl_k_page *page = (struct ccl_k_page *)ccl_peer_page(a, ccl_rotate(a, d));
-        struct ccl_k_err *e = &page->err[a->rank];
+        CCL_AS1 struct ccl_k_page *page = CCL_PTR(struct ccl_k_page, ccl_peer_page(a, ccl_rotate(a, d)));
+        CCL_AS1 struct ccl_k_err *e = &page->err[a->rank];
         ccl_fill_record(a, e, n, reason, peer, called);
         /* code and op are one 8-byte word; released last, pairs with the acquire of the host that reads the record */
         ccl_fence_release_system();

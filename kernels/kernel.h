@@ -18,13 +18,14 @@
 #if defined(CCL_ON_AMD)
 
 #define CCL_CONST __attribute__((address_space(4)))
-#define CCL_FLAT_UNITS 0 /* the push loop with loads ahead of stores serves flat parts too */
-#define CCL_UNROLL 1 /* vectors a thread and step of the push loop: loads of a step stay ahead of the stores of the last */
+#define CCL_FLAT_UNITS 0 /* the loop over tiles serves flat parts too */
+#define CCL_PUSH_DIRECT_BODY "push_direct_tiles.h"
+#define CCL_ONE_EXIT 1 /* a block fails at the end of its kernel: all is inlined, and this way that code is there once */
 #define CCL_SHARED static __attribute__((shared))
 #define CCL_WARP 32u /* lanes that act together in control code: right for wave64 and wave32 */
 #define CCL_KERNEL_BOUNDS(name, type, threads, blocks)                                                            \
     CCL_DEVICE void ccl_body_##name(CCL_CONST const type *a);                                                     \
-    extern "C" __attribute__((global)) __attribute__((amdgpu_flat_work_group_size(1, threads))) void              \
+    extern "C" __attribute__((global, amdgpu_flat_work_group_size(1, threads), amdgpu_num_vgpr(64))) void         \
         ccl_k_##name(type by_value)                                                                               \
     {                                                                                                              \
         (void)by_value;                                                                                            \
@@ -34,12 +35,18 @@
 
 CCL_DEVICE uint32_t ccl_tid(void) { return __builtin_amdgcn_workitem_id_x(); }
 CCL_DEVICE uint32_t ccl_bid(void) { return __builtin_amdgcn_workgroup_id_x(); }
+#if defined(CCL_CODE_OBJECT_V4)
+/* The dispatch packet: halfword 2 is the threads of a block, dword 3 those of the grid, of which there are whole blocks. */
+CCL_DEVICE uint32_t ccl_threads(void) { return ((CCL_CONST const uint16_t *)__builtin_amdgcn_dispatch_ptr())[2]; }
+CCL_DEVICE uint32_t ccl_grid(void) { return ((CCL_CONST const uint32_t *)__builtin_amdgcn_dispatch_ptr())[3] / ccl_threads(); }
+#else
 /* Code object v5, implicit arguments: dword 0 is the number of blocks, halfword 6 (byte 12) the threads of a block. */
 CCL_DEVICE uint32_t ccl_grid(void) { return *(CCL_CONST const uint32_t *)__builtin_amdgcn_implicitarg_ptr(); }
 CCL_DEVICE uint32_t ccl_threads(void)
 {
     return *(CCL_CONST const uint16_t *)((CCL_CONST const char *)__builtin_amdgcn_implicitarg_ptr() + 12);
 }
+#endif
 /* Barrier of the block, with the order a barrier is expected to give to shared and global memory of this block. */
 CCL_DEVICE void ccl_block_sync(void)
 {
@@ -71,6 +78,17 @@ CCL_DEVICE void ccl_wait_loads(void)
 #endif
 }
 CCL_DEVICE void ccl_sched_fence(void) { __builtin_amdgcn_sched_barrier(0); }
+/* A value that all lanes of the wave hold alike, in a scalar register. */
+CCL_DEVICE uint32_t ccl_uniform(uint32_t v) { return (uint32_t)__builtin_amdgcn_readfirstlane((int)v); }
+CCL_DEVICE uint64_t ccl_uniform_u64(uint64_t v) { return (uint64_t)ccl_uniform((uint32_t)(v >> 32)) << 32 | ccl_uniform((uint32_t)v); }
+/* The arguments, read anew from here on: what was read before does not stay in scalar registers across this point. */
+#define CCL_AFRESH(a) asm volatile("" : "+s"(a))
+/* For the same reason: what is computed from it is computed behind here, and masks of lanes do not stay. */
+CCL_DEVICE uint32_t ccl_afresh(uint32_t v)
+{
+    asm volatile("" : "+v"(v));
+    return v;
+}
 CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v) { *CCL_PTR(ccl_vec16, addr) = v; }
 CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
 CCL_DEVICE void ccl_prefetch(uint64_t addr) { (void)addr; }
@@ -84,6 +102,8 @@ CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr) { return *CCL_PTR(const 
 #if __CUDA_ARCH__ >= 900
 #define CCL_BULK /* copies through shared memory in bulk */
 #endif
+#define CCL_PUSH_DIRECT_BODY "push_direct_vectors.h"
+#define CCL_ONE_EXIT 0
 #define CCL_UNROLL 2
 #define CCL_SHARED __shared__
 #define CCL_WARP 32u
@@ -133,8 +153,10 @@ CCL_DEVICE void ccl_flag_release_system(void) { ccl_fence_release_system(); }
 CCL_DEVICE void ccl_warp_sync(void) { __syncwarp(); }
 CCL_DEVICE void ccl_pause(void) {}
 CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return __umulhi(x, y); }
-CCL_DEVICE void ccl_wait_loads(void) {}
-CCL_DEVICE void ccl_sched_fence(void) {}
+#define CCL_AFRESH(a) ((void)(a))
+CCL_DEVICE uint32_t ccl_afresh(uint32_t v) { return v; }
+CCL_DEVICE uint32_t ccl_uniform(uint32_t v) { return v; }
+CCL_DEVICE uint64_t ccl_uniform_u64(uint64_t v) { return v; }
 CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v)
 {
     asm volatile("st.global.cs.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(addr), "r"(v.lane[0]), "r"(v.lane[1]),
@@ -233,7 +255,6 @@ CCL_DEVICE void ccl_spin(uint32_t flags)
 #define CCL_LL_BODY "ll_packet_body.h"
 #define CCL_PARTS_LL_BODY "parts_ll_packet.h"
 #define CCL_OWN_FIRST_BYTES (256u << 10)
-#define CCL_PUSH_DIRECT_BODY "push_direct_vectors.h"
 #define CCL_PUSH_BODY "push_gpu_body.h"
 CCL_DEVICE void ccl_spin(uint32_t flags)
 {

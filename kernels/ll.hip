@@ -10,6 +10,7 @@
 
 #include CCL_LL_BODY
 
+/* ISA ll_*: vgpr 64, sgpr 100, lds 16, waves 8, packets */
 #define LL_KERNEL(name, world)                     \
     CCL_KERNEL_WORLD(name, world, CCL_LL_MAX_THREADS, 1) \
     {                                              \

@@ -55,20 +55,46 @@ CCL_DEVICE_SLOW void ll_fail(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer
     ccl_fail(a, n, 0, bad, peer, none, 0, 1);
 }
 
+/* What a thread has to report, at the end of the kernel where CCL_ONE_EXIT says so. */
+struct ll_report {
+    uint32_t bad, peer;
+};
+
+CCL_DEVICE void ll_tell(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer, struct ll_report *r)
+{
+#if CCL_ONE_EXIT
+    (void)a, (void)n;
+    r->bad = bad;
+    r->peer = peer;
+#else
+    (void)r;
+    ll_fail(a, n, bad, peer);
+#endif
+}
+
+/* One lane of a wave speaks for all: ccl_raise waits for whoever came first, and lanes of a wave cannot wait for each other. */
+CCL_DEVICE void ll_exit(CCL_ARGS a, uint32_t n, const struct ll_report *r)
+{
+    if (CCL_ONE_EXIT && r->bad != CCL_BAD_NONE && ccl_tid() == ccl_uniform(ccl_tid())) {
+        CCL_AFRESH(a);
+        ll_fail(a, n, r->bad, r->peer);
+    }
+}
+
 /* True: stop waiting. What another thread has reported is not reported again. */
-CCL_DEVICE uint32_t ll_slow(CCL_ARGS a, uint32_t n, uint64_t addr, uint32_t src, uint32_t *polls)
+CCL_DEVICE uint32_t ll_slow(CCL_ARGS a, uint32_t n, uint64_t addr, uint32_t src, uint32_t *polls, struct ll_report *r)
 {
     uint32_t bad = CCL_BAD_NONE;
     if ((++*polls & 63) == 0) {
         bad = ll_look(a, n, addr, src, *polls);
         if (bad > CCL_BAD_STOP) {
-            ll_fail(a, n, bad, src);
+            ll_tell(a, n, bad, src, r);
         }
     }
     return bad;
 }
 
-CCL_DEVICE_SLOW void ll_bytes(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t first, uint32_t stride)
+CCL_DEVICE_SLOW void ll_bytes(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t first, uint32_t stride, struct ll_report *r)
 {
     const uint32_t pairs = (uint32_t)((a->part_bytes + 7) / 8), total = pairs * a->n;
     const uint64_t me = ccl_peer_ctl(a, a->rank);
@@ -88,7 +114,7 @@ CCL_DEVICE_SLOW void ll_bytes(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t f
         const uint64_t from = ccl_ll_addr(a, me, n, src) + (uint64_t)i * 16;
         ccl_vec16 q;
         while (q = ccl_load_packet_system(from), CCL_LANE(q, 1) != n || CCL_LANE(q, 3) != n) {
-            if (ll_slow(a, n, from, src, &polls)) {
+            if (ll_slow(a, n, from, src, &polls, r)) {
                 return;
             }
         }
@@ -127,7 +153,8 @@ CCL_DEVICE void ll_send(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t p0, uin
     }
 }
 
-CCL_DEVICE void ll_receive(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t first, uint32_t stride, uint32_t pairs, uint32_t total)
+CCL_DEVICE void ll_receive(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t first, uint32_t stride, uint32_t pairs, uint32_t total,
+                           struct ll_report *r)
 {
     const uint64_t in = ccl_ll_addr(a, ccl_ctl_in(a, world, a->rank), n, 0);
     uint32_t polls = 0;
@@ -154,7 +181,7 @@ CCL_DEVICE void ll_receive(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t firs
                     missing = from[u];
                 }
             }
-            if (!all && ll_slow(a, n, in + missing, missing / CCL_LL_SRC_BYTES, &polls)) {
+            if (!all && ll_slow(a, n, in + missing, missing / CCL_LL_SRC_BYTES, &polls, r)) {
                 return;
             }
         } while (!all);
@@ -180,7 +207,7 @@ CCL_DEVICE void ll_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point point)
 
 /* The last warp of the first block in: adverts out, scrub, adverts in. Words 0 and 1 only: parts are equal and nobody stores into user memory.
  * One lane raises the error for all: on AMD lanes of a wave cannot wait for each other. */
-CCL_DEVICE void ll_helper(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t lane, struct ll_shared *sh)
+CCL_DEVICE void ll_helper(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t lane, struct ll_shared *sh, struct ll_report *r)
 {
     ccl_advert_send(a, world, n, 2, lane, CCL_WARP);
     if (lane == 0) {
@@ -200,28 +227,14 @@ CCL_DEVICE void ll_helper(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t lane,
     }
     ccl_warp_sync();
     if (lane == 0 && sh->bad != CCL_BAD_NONE) {
-        ll_fail(a, n, sh->bad, sh->peer);
+        ll_tell(a, n, sh->bad, sh->peer, r);
     }
 }
 
-/* The input is loaded before the number is known: that takes a round trip of its own. */
-CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
+/* The threads that move data. The input is loaded before the number is known: that takes a round trip of its own. Returns the number. */
+CCL_DEVICE uint32_t ll_data(CCL_ARGS a, uint32_t world, uint32_t data_threads, const struct ll_shared *sh, struct ll_report *r)
 {
-    CCL_SHARED struct ll_shared sh;
-    const uint32_t t = ccl_tid(), data_threads = ccl_threads() - CCL_WARP;
-    if (t >= data_threads) {
-        if (t == data_threads) {
-            sh.entry = ccl_enter(a);
-            sh.bad = CCL_BAD_NONE;
-        }
-        ccl_block_sync();
-        /* A replay after an error: no packet leaves, peers have seen the abort. */
-        if ((uint32_t)sh.entry == 0) {
-            ll_helper(a, world, CCL_TAG(sh.entry), t - data_threads, &sh);
-        }
-        return;
-    }
-    const uint32_t stride = ccl_grid() * data_threads, first = ccl_bid() * data_threads + t;
+    const uint32_t stride = ccl_grid() * data_threads, first = ccl_bid() * data_threads + ccl_tid();
     const uint32_t pairs = (uint32_t)((a->part_bytes + 7) / 8), total = pairs * (world ? world : a->n);
     const uint32_t words = (a->flags & (CCL_F_FLAT_SRC | CCL_F_FLAT_DST)) == (CCL_F_FLAT_SRC | CCL_F_FLAT_DST) &&
                            ((a->src | a->dst | a->dst_part | a->part_bytes) & 7) == 0;
@@ -230,17 +243,17 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
         ll_load(a, world, first, stride, pairs, total, v);
     }
     ccl_block_sync();
-    const uint32_t n = CCL_TAG(sh.entry);
-    if ((uint32_t)sh.entry & CCL_OP_STOPPED) {
-        return;
+    const uint32_t n = CCL_TAG(sh->entry);
+    if ((uint32_t)sh->entry & CCL_OP_STOPPED) {
+        return n;
     }
     ll_note(a, n, CCL_TRACE_START);
     if (!words) {
-        ll_bytes(a, world, n, first, stride);
+        ll_bytes(a, world, n, first, stride, r);
         ll_note(a, n, CCL_TRACE_MET);
         ll_note(a, n, CCL_TRACE_SENT);
         ll_note(a, n, CCL_TRACE_END);
-        return;
+        return n;
     }
     ll_send(a, world, n, first, stride, pairs, total, v);
     for (uint32_t p0 = first + LL_INFLIGHT * stride; p0 < total; p0 += LL_INFLIGHT * stride) {
@@ -249,6 +262,30 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
     }
     ll_note(a, n, CCL_TRACE_MET);
     ll_note(a, n, CCL_TRACE_SENT);
-    ll_receive(a, world, n, first, stride, pairs, total);
+    ll_receive(a, world, n, first, stride, pairs, total, r);
     ll_note(a, n, CCL_TRACE_END);
+    return n;
+}
+
+CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
+{
+    CCL_SHARED struct ll_shared sh;
+    const uint32_t t = ccl_tid(), data_threads = ccl_threads() - CCL_WARP;
+    struct ll_report report = {CCL_BAD_NONE, 0};
+    uint32_t n;
+    if (t >= data_threads) {
+        if (t == data_threads) {
+            sh.entry = ccl_enter(a);
+            sh.bad = CCL_BAD_NONE;
+        }
+        ccl_block_sync();
+        n = CCL_TAG(sh.entry);
+        /* A replay after an error: no packet leaves, peers have seen the abort. */
+        if ((uint32_t)sh.entry == 0) {
+            ll_helper(a, world, n, t - data_threads, &sh, &report);
+        }
+    } else {
+        n = ll_data(a, world, data_threads, &sh, &report);
+    }
+    ll_exit(a, n, &report);
 }

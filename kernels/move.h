@@ -47,10 +47,14 @@ CCL_DEVICE void ccl_move_tail(uint64_t dst, uint64_t ld_dst, uint64_t src, uint6
         *CCL_PTR(type, dst + r * ld_dst + c) = *CCL_PTR(const type, src + r * ld_src + c);                \
     }
 
-/* rows x bytes fit a ring slot, so 32 bits hold an index. */
+/* rows x bytes fit a ring slot, so 32 bits hold an index. All threads of the block have the same arguments. */
 CCL_DEVICE void ccl_move_rows(uint64_t dst, uint64_t ld_dst, uint64_t src, uint64_t ld_src, uint64_t rows,
                               uint64_t bytes, uint32_t stream)
 {
+    dst = ccl_uniform_u64(dst);
+    src = ccl_uniform_u64(src);
+    rows = ccl_uniform_u64(rows);
+    bytes = ccl_uniform_u64(bytes);
     uint32_t unit = ccl_unit(rows > 1 ? dst | src | ld_dst | ld_src : dst | src), body = (uint32_t)bytes & ~(unit - 1);
     (void)stream;
     if (unit == 16) {

@@ -185,7 +185,7 @@ CCL_DEVICE uint32_t parts_run(CCL_PARTS p, struct parts_block *b)
 CCL_KERNEL(parts, struct ccl_k_parts_args)
 {
     PARTS_MEMORY(memory);
-    struct parts_block b = {&memory.sh, memory.base, memory.at, {0}, 0};
+    struct parts_block b = {&memory.sh, memory.base, memory.at, {0, 0, {0, 0, 0, 0}, 0, 0, 0}, 0};
     if (!parts_enter(a, &b)) {
         return;
     }

@@ -121,6 +121,8 @@ CCL_DEVICE void ccl_notify(CCL_ARGS a, uint32_t rank)
  * destroyed its communicator, count only if the word is not there on a second look: it may have stored it before. */
 CCL_DEVICE_SLOW uint32_t ccl_slow_poll(CCL_ARGS a, uint64_t addr, uint32_t tag, uint32_t want, uint32_t peer, uint32_t polls)
 {
+    CCL_AFRESH(a);
+    peer = ccl_afresh(peer);
     uint64_t stop = (uint64_t)&((struct ccl_k_priv *)a->priv)->stop;
     uint32_t bad = CCL_BAD_NONE;
     if ((uint32_t)ccl_load_relaxed_agent_u64(stop)) {

@@ -10,6 +10,16 @@
 
 #define PUSH_RANKS(world) ((world) != 0 ? (world) : CCL_MAX_RANKS)
 
+/* ISA push_2: vgpr 64, sgpr 100, lds 64, waves 8, tile 2, live 24
+ * ISA push_3: vgpr 64, sgpr 100, lds 80, waves 8, tile 3, live 24
+ * ISA push_4: vgpr 64, sgpr 100, lds 96, waves 8, tile 4, live 24
+ * ISA push_5: vgpr 64, sgpr 100, lds 112, waves 8, tile 5, live 24
+ * ISA push_6: vgpr 64, sgpr 100, lds 128, waves 8, tile 6, live 24
+ * ISA push_7: vgpr 64, sgpr 100, lds 144, waves 8, tile 7, live 24
+ * ISA push_8: vgpr 64, sgpr 100, lds 160, waves 8, tile 8, live 24
+ * ISA push_n: vgpr 64, sgpr 106, lds 16416, waves 6, tile 8, live 24
+ * ISA push_part: vgpr 64, sgpr 106, lds 16416, waves 6, tile 1, live 24
+ * ISA barrier: vgpr 32, sgpr 100, lds 16, waves 8 */
 #define PUSH_KERNEL(name, world)                       \
     CCL_KERNEL_WORLD(name, world, CCL_MAX_THREADS, 2)  \
     {                                                  \

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Direct push on a GPU (included by push.hip), for what push_flat.h does not serve: rectangles, and AMD. Bases in registers before the loop, one load of each input vector, stores to all peers in rotated
- * order, the next step's loads issued before this step's stores. On CDNA loads and stores retire through one in-order queue, so a load behind the
- * stores would drain them: with the loads ahead and one explicit wait before the loop, the stores of a whole step stay in flight. */
+ * Direct push on NVIDIA for what push_flat.h does not serve (included by push_gpu_body.h): rectangles. One load of each input vector, stores to all
+ * peers in rotated order, the next step's loads issued before this step's stores. */
 
 /* One step of a thread: CCL_UNROLL vectors of 16 bytes of piece `index`, from vector `at` on. */
 struct ccl_step {
@@ -47,8 +46,8 @@ CCL_DEVICE struct ccl_step push_next(struct ccl_step s, struct ccl_piece p, uint
     return s;
 }
 
-CCL_DEVICE uint32_t ccl_push_direct(CCL_ARGS a, uint32_t world, const struct push_end *end, uint32_t d_first, uint32_t d_last,
-                                uint64_t first, uint64_t stride, uint64_t pieces)
+CCL_DEVICE void ccl_push_direct(CCL_ARGS a, const struct push_end *end, uint32_t d_first, uint32_t d_last, uint64_t first, uint64_t stride,
+                                uint64_t pieces)
 {
     uint64_t bits = a->src;
     for (uint32_t d = d_first; d < d_last; d++) {
@@ -61,7 +60,7 @@ CCL_DEVICE uint32_t ccl_push_direct(CCL_ARGS a, uint32_t world, const struct pus
         bits |= a->piece_bytes;
     }
     if (first >= pieces) {
-        return 1;
+        return;
     }
     if (ccl_unit(bits) != 16 || a->piece_bytes < 16) {
         for (uint64_t i = first; i < pieces; i += stride) {
@@ -73,12 +72,7 @@ CCL_DEVICE uint32_t ccl_push_direct(CCL_ARGS a, uint32_t world, const struct pus
                 }
             }
         }
-        return 1;
-    }
-    uint64_t dst[8];
-#pragma unroll
-    for (uint32_t d = 0; d < 8; d++) {
-        dst[d] = d < world && d >= d_first && d < d_last ? end[d].base : 0;
+        return;
     }
     const uint32_t per_row = (uint32_t)(a->piece_bytes / 16);
     struct ccl_step s = {first, 0};
@@ -87,7 +81,6 @@ CCL_DEVICE uint32_t ccl_push_direct(CCL_ARGS a, uint32_t world, const struct pus
     uint64_t off[CCL_UNROLL], next_off[CCL_UNROLL];
     uint32_t valid, next_valid;
     push_load(a, p, s.at, per_row, v, off, &valid);
-    ccl_wait_loads();
     for (;;) {
         struct ccl_step s_next = push_next(s, p, per_row, stride);
         struct ccl_piece p_next = p;
@@ -96,19 +89,11 @@ CCL_DEVICE uint32_t ccl_push_direct(CCL_ARGS a, uint32_t world, const struct pus
             p_next = ccl_piece_at(a, s_next.index);
             push_load(a, p_next, s_next.at, per_row, next_v, next_off, &next_valid);
         }
-        ccl_sched_fence();
-#pragma unroll
-        for (uint32_t d = 0; d < 8; d++) {
-            if (d < world && dst[d]) {
-                push_store(dst[d], v, off, valid);
-            }
-        }
-        for (uint32_t d = d_first; world == 0 && d < d_last; d++) {
+        for (uint32_t d = d_first; d < d_last; d++) {
             if (end[d].base) {
                 push_store(end[d].base, v, off, valid);
             }
         }
-        ccl_sched_fence();
         /* The bytes behind the last vector of each row, once per piece that ends a row. */
         if (s.at == 0 && (p.bytes & 15)) {
             for (uint32_t d = d_first; d < d_last; d++) {
@@ -130,5 +115,4 @@ CCL_DEVICE uint32_t ccl_push_direct(CCL_ARGS a, uint32_t world, const struct pus
             off[u] = next_off[u];
         }
     }
-    return 1;
 }

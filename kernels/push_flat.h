@@ -24,6 +24,8 @@ CCL_DEVICE uint32_t push_flat_left(CCL_ARGS a, uint64_t at)
     return left < 1u << 30 ? (uint32_t)left : 1u << 30;
 }
 
+#if CCL_FLAT_UNITS
+
 /* The first piece on its way to the cache while the adverts travel; one thread a line of 128 bytes. */
 CCL_DEVICE void push_flat_prefetch(CCL_ARGS a, const struct push_job *job)
 {
@@ -34,8 +36,6 @@ CCL_DEVICE void push_flat_prefetch(CCL_ARGS a, const struct push_job *job)
         ccl_prefetch(a->src + at + in);
     }
 }
-
-#if CCL_FLAT_UNITS
 
 /* Byte of unit u of a step: of one piece, or of several small ones of 1 << shift units. */
 CCL_DEVICE uint32_t push_flat_unit(uint32_t shift, uint32_t row, uint32_t column, uint32_t u)
@@ -107,6 +107,10 @@ CCL_DEVICE void push_flat_direct(CCL_ARGS a, const struct push_job *job, const s
         }
     }
 }
+
+#else
+
+CCL_DEVICE void push_flat_prefetch(CCL_ARGS a, const struct push_job *job) { (void)a, (void)job; }
 
 #endif
 

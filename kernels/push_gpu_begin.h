@@ -47,7 +47,7 @@ CCL_DEVICE uint32_t push_is_flat(CCL_ARGS a) { return a->flat_piece != 0 && ((a-
 CCL_DEVICE void push_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point point)
 {
     (void)a, (void)point;
-    if (ccl_tid() == 0) {
+    if (ccl_afresh(ccl_tid()) == 0) {
         CCL_TRACE_NOTE(a, n, point);
     }
 }
@@ -124,9 +124,13 @@ CCL_DEVICE_SLOW void push_fail(CCL_ARGS a, struct push_block b)
     ccl_fail(a, b.job.n, b.job.block, b.sh->bad, b.sh->peer, b.job.ch, push_exposed(a, &b.job), b.words);
 }
 
-/* All threads, after a barrier: true when the launch has failed; the block has then done what it owes. */
+/* All threads, after a barrier: true when the launch has failed. The block has then done what it owes, or does it in push_exit. */
 CCL_DEVICE uint32_t push_failed(CCL_ARGS a, struct push_block *b)
 {
+#if CCL_ONE_EXIT
+    (void)a;
+    return ccl_uniform(b->sh->bad) != CCL_BAD_NONE;
+#else
     if (__builtin_expect(b->sh->bad == CCL_BAD_NONE, 1)) {
         return 0;
     }
@@ -135,7 +139,39 @@ CCL_DEVICE uint32_t push_failed(CCL_ARGS a, struct push_block *b)
         push_fail(a, *b);
     }
     return 1;
+#endif
 }
+
+#if CCL_ONE_EXIT
+
+/* All threads, last: after push_failed or an operation number that says stopped. The communicator may have failed before: a late block of the failing
+ * launch owes its peers an end; a replay has sent no advert and owes nothing. */
+CCL_DEVICE void push_exit(CCL_ARGS a, const struct push_block *b)
+{
+    const uint32_t stopped = ccl_uniform((uint32_t)b->sh->entry & CCL_OP_STOPPED);
+    if (!stopped && ccl_uniform(b->sh->bad) == CCL_BAD_NONE) {
+        return;
+    }
+    CCL_AFRESH(a);
+    ccl_fence_sc_system();      /* whoever stopped the communicator had seen the own advert */
+    ccl_block_release_system(); /* what this block has stored so far comes before LEFT */
+    if (ccl_tid() != 0) {
+        return;
+    }
+    if (stopped) {
+        const uint64_t own = ccl_advert_addr(a, ccl_peer_ctl(a, a->rank), b->job.n, a->rank);
+        if (CCL_TAG(ccl_load_relaxed_system_u64(own)) != b->job.n) {
+            return;
+        }
+        b->sh->bad = CCL_BAD_STOP;
+        b->sh->peer = a->rank;
+    }
+    push_fail(a, *b);
+}
+
+#else
+
+CCL_DEVICE void push_exit(CCL_ARGS a, const struct push_block *b) { (void)a, (void)b; }
 
 /* The communicator has failed before. A late block of the failing launch owes its peers an end; a replay has sent no advert and owes nothing. */
 CCL_DEVICE_SLOW void push_stopped(CCL_ARGS a, struct push_block b)
@@ -149,11 +185,13 @@ CCL_DEVICE_SLOW void push_stopped(CCL_ARGS a, struct push_block b)
     }
 }
 
+#endif
+
 /* From the start to the first adverts: those of the rotations first..last-1. All threads; false: leave the kernel. */
 CCL_DEVICE uint32_t push_begin(CCL_ARGS a, uint32_t world, struct push_block *b, uint32_t words, uint32_t used_rows, uint32_t first,
                                uint32_t last)
 {
-    if (ccl_tid() < CCL_WARP) {
+    if (ccl_afresh(ccl_tid()) < CCL_WARP) {
         push_enter(a, world, b, words, used_rows);
         push_note(a, CCL_TAG(b->sh->entry), CCL_TRACE_START);
         if (b->end != 0) {
@@ -170,11 +208,18 @@ CCL_DEVICE uint32_t push_begin(CCL_ARGS a, uint32_t world, struct push_block *b,
         }
     }
     ccl_block_sync();
+#if CCL_ONE_EXIT
+    b->job.n = ccl_uniform(CCL_TAG(b->sh->entry));
+    if (ccl_uniform((uint32_t)b->sh->entry & CCL_OP_STOPPED)) {
+        return 0;
+    }
+#else
     b->job.n = CCL_TAG(b->sh->entry);
     if (__builtin_expect((uint32_t)b->sh->entry & CCL_OP_STOPPED, 0)) {
         push_stopped(a, *b);
         return 0;
     }
+#endif
     return !push_failed(a, b);
 }
 

@@ -20,13 +20,14 @@
 
 /* ---- direct ---- */
 
-CCL_DEVICE_SLOW void push_direct_any(CCL_ARGS a, uint32_t world, const struct push_end *end, uint32_t d_first, uint32_t d_last,
-                                     uint32_t first, uint32_t stride)
+#if CCL_FLAT_UNITS
+CCL_DEVICE_SLOW void push_direct_any(CCL_ARGS a, const struct push_end *end, uint32_t d_first, uint32_t d_last, uint32_t first, uint32_t stride)
 {
-    ccl_push_direct(a, world, end, d_first, d_last, first, stride, a->pieces_down * a->pieces_across);
+    ccl_push_direct(a, end, d_first, d_last, first, stride, a->pieces_down * a->pieces_across);
 }
+#endif
 
-CCL_DEVICE void push_direct(CCL_ARGS a, uint32_t world, const struct push_block *b, uint32_t d_first, uint32_t d_last)
+CCL_DEVICE void push_direct(CCL_ARGS a, uint32_t sides, const struct push_block *b, uint32_t d_first, uint32_t d_last)
 {
 #if CCL_FLAT_UNITS
     if (push_is_flat(a) && !b->sh->odd) {
@@ -42,8 +43,11 @@ CCL_DEVICE void push_direct(CCL_ARGS a, uint32_t world, const struct push_block 
         push_flat_direct(a, &b->job, b->end, d_first, d_last);
         return;
     }
+    (void)sides;
+    push_direct_any(a, b->end, d_first, d_last, b->job.first, b->job.stride);
+#else
+    ccl_push_direct(a, sides, b->end, d_first, d_last, &b->job);
 #endif
-    push_direct_any(a, CCL_FLAT_UNITS ? 0 : world, b->end, d_first, d_last, b->job.first, b->job.stride);
 }
 
 /* What a block still owes and waits for when its own data are out: chunks of sources that stage, DONE of those that have said DIRECT only. */
@@ -57,8 +61,9 @@ CCL_DEVICE uint32_t push_finish(CCL_ARGS a, struct push_block *b, uint32_t done,
         }
     }
     if (pushes || b->sh->late) {
+        CCL_AFRESH(a);
         ccl_block_sync();
-        if (ccl_tid() < CCL_WARP) {
+        if (ccl_afresh(ccl_tid()) < CCL_WARP) {
             push_await(a, b, CCL_STEP_DONE);
         }
         ccl_block_sync();
@@ -69,22 +74,24 @@ CCL_DEVICE uint32_t push_finish(CCL_ARGS a, struct push_block *b, uint32_t done,
     return 1;
 }
 
-/* Everything behind begin, which has heard from the destinations before rotation `heard`. */
-CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_block *b, uint32_t heard)
+/* Everything behind begin, which has heard from the destinations before rotation `heard`. sides: a block has at most so many, 0: any number. */
+CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, const uint32_t sides, struct push_block *b, uint32_t heard)
 {
     const uint32_t to_last = b->job.ch.to_last;
     uint32_t done = b->job.ch.to_first;
+    CCL_AFRESH(a);
     push_note(a, b->job.n, CCL_TRACE_MET);
     /* Group by group while everything can be stored directly. */
     while (!b->sh->staged) {
-        push_direct(a, world, b, done, heard);
+        push_direct(a, sides, b, done, heard);
+        CCL_AFRESH(a);
         done = heard;
         if (done == to_last) {
             break;
         }
         heard = to_last - done > a->group ? done + a->group : to_last;
         ccl_block_sync(); /* everybody has read what the first warp is going to write */
-        if (ccl_tid() < CCL_WARP) {
+        if (ccl_afresh(ccl_tid()) < CCL_WARP) {
             push_hear(a, world, b, 8, done, heard);
         }
         ccl_block_sync();
@@ -95,7 +102,7 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_block *b, uint3
     const uint32_t pushes = done < to_last;
     if (pushes && heard < to_last) { /* the rest at once: who stages keeps step with all (and see R, shared ring) */
         ccl_block_sync();
-        if (ccl_tid() < CCL_WARP) {
+        if (ccl_afresh(ccl_tid()) < CCL_WARP) {
             push_hear(a, world, b, 8, heard, to_last);
         }
         ccl_block_sync();
@@ -105,7 +112,7 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_block *b, uint3
     }
     if (b->job.chunks != 0) {
         ccl_block_release_system();
-        if (ccl_tid() < CCL_WARP) {
+        if (ccl_afresh(ccl_tid()) < CCL_WARP) {
             push_post(a, b, b->job.ch.to_first, done, CCL_STEP_DONE);
             if (pushes) {
                 push_post(a, b, done, to_last, CCL_STEP_DIRECT); /* before the first chunk: nobody in lockstep waits for our DONE */
@@ -114,7 +121,7 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_block *b, uint3
         b->words = !pushes;
         if (!pushes) {
             push_note(a, b->job.n, CCL_TRACE_SENT);
-            if (ccl_tid() < CCL_WARP) {
+            if (ccl_afresh(ccl_tid()) < CCL_WARP) {
                 push_await(a, b, 1);
             }
             ccl_block_sync();
@@ -126,6 +133,7 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_block *b, uint3
             return;
         }
     }
+    CCL_AFRESH(a);
     push_note(a, b->job.n, CCL_TRACE_END);
     push_leave(a, &b->job);
 }
@@ -133,7 +141,7 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, struct push_block *b, uint3
 #if CCL_FLAT_UNITS
 
 /* Out of line, so that the common way is short: at these times every miss of the instruction cache shows. */
-CCL_DEVICE_SLOW void push_run_any(CCL_ARGS a, uint32_t world, struct push_block b, uint32_t heard) { push_run(a, world, &b, heard); }
+CCL_DEVICE_SLOW void push_run_any(CCL_ARGS a, uint32_t world, struct push_block b, uint32_t heard) { push_run(a, world, world, &b, heard); }
 
 CCL_DEVICE_SLOW void push_rest(CCL_ARGS a, struct push_block b)
 {
@@ -151,7 +159,7 @@ CCL_DEVICE_SLOW void push_end_ring(CCL_ARGS a, struct push_block b)
         return;
     }
     ccl_block_sync();
-    if (ccl_tid() < CCL_WARP) {
+    if (ccl_afresh(ccl_tid()) < CCL_WARP) {
         push_await(a, &b, CCL_STEP_DONE);
     }
     ccl_block_sync();
@@ -236,10 +244,10 @@ CCL_DEVICE void push_all(CCL_ARGS a, uint32_t world, struct push_shared *sh, str
     b.job.chunks = push_count(a->pieces_down * a->pieces_across, b.job.first, grid);
     const uint32_t heard = a->group < n_ranks ? 1 + a->group : n_ranks;
     push_flat_prefetch(a, &b.job);
+#if CCL_FLAT_UNITS
     if (!push_begin(a, world, &b, 8, grid, 0, heard)) {
         return;
     }
-#if CCL_FLAT_UNITS
     if (world != 0 && heard == world && push_takes_flat(a, &b)) {
         push_run_flat(a, world, &b);
     } else if (world != 0 && heard == world && push_takes_ring(a, world, &b)) {
@@ -248,7 +256,10 @@ CCL_DEVICE void push_all(CCL_ARGS a, uint32_t world, struct push_shared *sh, str
         push_run_any(a, world, b, heard);
     }
 #else
-    push_run(a, world, &b, heard);
+    if (push_begin(a, world, &b, 8, grid, 0, heard)) {
+        push_run(a, world, world, &b, heard);
+    }
+    push_exit(a, &b);
 #endif
 }
 
@@ -258,14 +269,15 @@ CCL_DEVICE void push_partitioned(CCL_ARGS a, struct push_shared *sh, struct push
 {
     const uint32_t g = ccl_bid() % a->n, k = ccl_bid() / a->n, back = g == 0 ? 0 : a->n - g;
     const uint32_t group_blocks = (ccl_grid() - g + a->n - 1) / a->n; /* equal at both ends of a channel: group g at either */
-    const struct ccl_channels pair = {g, g + 1, back, back + (g != 0)};
+    const struct ccl_channels pair = {g, g + 1, back, ccl_uniform(back + (g != 0))};
     const uint32_t everyone = ccl_bid() == 0 || a->lay.shared_ring;
     struct push_block b = {sh, end, {0, k, pair, k, group_blocks, 0}, 0};
     b.job.chunks = push_count(a->pieces_down * a->pieces_across, k, group_blocks);
     push_flat_prefetch(a, &b.job);
     if (push_begin(a, 0, &b, 8, push_group_rows(a, ccl_grid()), everyone ? 0 : g, everyone ? a->n : g + 1)) {
-        push_run(a, 0, &b, g + 1);
+        push_run(a, 0, 1, &b, g + 1);
     }
+    push_exit(a, &b);
 }
 
 CCL_DEVICE void push_barrier(CCL_ARGS a, struct push_shared *sh)
@@ -277,6 +289,7 @@ CCL_DEVICE void push_barrier(CCL_ARGS a, struct push_shared *sh)
         push_note(a, b.job.n, CCL_TRACE_SENT);
         push_note(a, b.job.n, CCL_TRACE_END);
     }
+    push_exit(a, &b);
 }
 
 #endif

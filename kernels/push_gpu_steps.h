@@ -122,8 +122,8 @@ CCL_DEVICE void push_chunk(CCL_ARGS a, const struct push_block *b, const uint32_
     const struct ccl_piece p = ccl_piece_at(a, flat ? 0 : index);
     uint32_t shared_written = 0;
 #pragma unroll 1
-    for (uint32_t d = to_first; d < b->job.ch.to_last; d++) {
-        const uint64_t to = b->end[d].base;
+    for (uint32_t d = ccl_uniform(to_first); d < b->job.ch.to_last; d++) {
+        const uint64_t to = ccl_uniform_u64(b->end[d].base);
         const uint32_t ring = to == 0;
         if (ring && (d == 0 || shared_written)) {
             continue;
@@ -146,8 +146,8 @@ CCL_DEVICE void push_drain(CCL_ARGS a, const struct push_block *b, const uint32_
     const uint32_t reach = flat ? push_chunk_reach(a, f, at) : 0;
     const struct ccl_piece p = ccl_piece_at(a, flat ? 0 : index);
 #pragma unroll 1
-    for (uint32_t d = e.from; d < b->job.ch.from_last; d++) {
-        if (b->end[d].at >= CCL_STEP_DIRECT) {
+    for (uint32_t d = ccl_uniform(e.from); d < b->job.ch.from_last; d++) {
+        if (ccl_uniform(b->end[d].at) >= CCL_STEP_DIRECT) {
             continue;
         }
         const uint32_t src = ccl_rotate(a, d);
@@ -178,13 +178,15 @@ CCL_DEVICE uint32_t push_steps(CCL_ARGS a, struct push_block *b, const uint32_t 
     }
     for (uint32_t s = pushes ? 0 : lag; s < chunks + lag; s++) {
         const uint32_t push_now = pushes && s < chunks;
-        if (ccl_tid() < CCL_WARP) {
+        CCL_AFRESH(a);
+        if (ccl_afresh(ccl_tid()) < CCL_WARP) {
             push_step_wait(a, b, e, push_now, s, lag);
         }
         ccl_block_sync();
-        if (b->sh->bad != CCL_BAD_NONE) {
+        if (ccl_uniform(b->sh->bad) != CCL_BAD_NONE) {
             return !pushes || s >= chunks;
         }
+        CCL_AFRESH(a);
         if (push_now) {
             push_chunk(a, b, flat, f, to_first, s, v);
         }
@@ -195,7 +197,8 @@ CCL_DEVICE uint32_t push_steps(CCL_ARGS a, struct push_block *b, const uint32_t 
             push_chunk_load(a, f, (b->job.first + (s + 1ull) * b->job.stride) * a->flat_piece, v);
         }
         ccl_block_release_system();
-        if (ccl_tid() < CCL_WARP) {
+        CCL_AFRESH(a);
+        if (ccl_afresh(ccl_tid()) < CCL_WARP) {
             push_step_post(a, b, e, push_now, s, lag);
         }
         if (push_now && s + 1 == chunks) {
@@ -218,7 +221,8 @@ CCL_DEVICE_SLOW uint32_t push_steps_any(CCL_ARGS a, struct push_block b, uint32_
 
 CCL_DEVICE uint32_t push_staged(CCL_ARGS a, struct push_block *b, uint32_t to_first, uint32_t pushes)
 {
-    const uint32_t flat = push_is_flat(a) && !(pushes && b->sh->odd);
+    const uint32_t flat = ccl_uniform(push_is_flat(a) && !(pushes && b->sh->odd));
+    CCL_AFRESH(a);
     return flat ? push_steps_flat(a, *b, to_first, pushes) : push_steps_any(a, *b, to_first, pushes);
 }
 

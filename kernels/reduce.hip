@@ -241,7 +241,7 @@ CCL_DEVICE uint32_t reduce_run(CCL_PARTS p, struct reduce_block *r)
 CCL_KERNEL(reduce, struct ccl_k_parts_args)
 {
     REDUCE_MEMORY(memory);
-    struct reduce_block r = {{&memory.sh, memory.base, memory.at, {0}, 0}, memory.in, memory.to, &memory.num_to, a->slots > 1};
+    struct reduce_block r = {{&memory.sh, memory.base, memory.at, {0, 0, {0, 0, 0, 0}, 0, 0, 0}, 0}, memory.in, memory.to, &memory.num_to, a->slots > 1};
     r.b.job.chunks = push_count(a->chunks, ccl_bid(), ccl_grid());
     if (!parts_enter(a, &r.b) || !parts_meet(a, &r.b)) {
         return;

@@ -76,6 +76,8 @@ python3-matplotlib|base|plot_python|the plots
 clang-22|amd|have clang-22|AMD GPU code objects in the library
 lld-22|amd|have ld.lld-22|AMD GPU code objects in the library
 llvm-22|amd|have llvm-readelf-22|checks of the AMD machine code
+clang-tools-22|amd|have clang-offload-bundler-22|bundles of AMD code objects (they are embedded one by one)
+hipcc|hipcc|have hipcc|AMD code objects of version 4
 spin|spin|have spin|the protocol models
 END
 }

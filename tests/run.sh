@@ -17,7 +17,8 @@ about 20 minutes on 2 cores.
   --long          also the tests with the label long (soak, more than 4 GiB, 500 communicators)
   --sanitize      the whole suite under all sanitizers (asan, ubsan, tsan) and no release build; slow
   --preset NAME   one preset only: release, debug, asan, ubsan, tsan
-  --minimal       do not install clang-22, lld-22, llvm-22 (AMD GPU code objects) and spin (protocol models); they are used if present
+  --minimal       do not install clang-22, clang-tools-22, lld-22, llvm-22, hipcc (AMD GPU code objects) and spin (protocol models); they are
+                  used if present
   --help          this text
 
 With CI=true in the environment compiler warnings are errors. The exit status is 0 when no test failed.
@@ -92,17 +93,21 @@ collect_skips() {
 
 groups=(base)
 if [ -z "$minimal" ]; then
-    groups+=(amd spin)
+    groups+=(amd hipcc spin)
 fi
 say "checking packages"
 install_missing "${groups[@]}"
 if [ -n "$minimal" ]; then
-    for group in amd spin; do
-        missing=$(missing_packages $group | tr '\n' ' ')
+    while read -r group what; do
+        missing=$(missing_packages "$group" | tr '\n' ' ')
         if [ -n "$missing" ]; then
-            skip "$( [ $group = amd ] && echo "AMD GPU code objects" || echo "protocol models")" "--minimal, not installed: $missing"
+            skip "$what" "--minimal, not installed: $missing"
         fi
-    done
+    done <<'END'
+amd AMD GPU code objects
+hipcc AMD code objects of version 4
+spin protocol models
+END
 fi
 
 werror=OFF

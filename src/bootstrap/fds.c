@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tracked descriptors. Opening and marking happen under one lock that fork takes too, so no fork falls between them. */
+ * Tracked descriptors. Opening and marking happen under one lock that fork takes too, so no fork falls between them.
+ * The lock for others (work) is the outer one of the two. */
 #include "bootstrap/fds.h"
 
 #include <errno.h>
@@ -12,18 +13,21 @@
 #define TRACKED_FDS 65536
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t work = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t tracked[TRACKED_FDS / 64];
 static unsigned generation;
 
 static void fork_prepare(void)
 {
+    pthread_mutex_lock(&work);
     pthread_mutex_lock(&lock);
 }
 
 static void fork_parent(void)
 {
     pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&work);
 }
 
 static void fork_child(void)
@@ -35,7 +39,7 @@ static void fork_child(void)
     }
     /* Relaxed: the child has one thread. */
     __atomic_fetch_add(&generation, 1, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&lock);
+    fork_parent();
 }
 
 static void install_handlers(void)
@@ -46,12 +50,18 @@ static void install_handlers(void)
 void ccl_fds_lock(void)
 {
     pthread_once(&once, install_handlers);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&work);
 }
 
 void ccl_fds_unlock(void)
 {
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&work);
+}
+
+static void lock_tracked(void)
+{
+    pthread_once(&once, install_handlers);
+    pthread_mutex_lock(&lock);
 }
 
 static int unlock_tracked(int fd)
@@ -59,25 +69,25 @@ static int unlock_tracked(int fd)
     if (fd >= 0 && fd < TRACKED_FDS) {
         tracked[fd / 64] |= (uint64_t)1 << (fd % 64);
     }
-    ccl_fds_unlock();
+    pthread_mutex_unlock(&lock);
     return fd;
 }
 
 int ccl_fds_socket(int domain)
 {
-    ccl_fds_lock();
+    lock_tracked();
     return unlock_tracked(socket(domain, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 int ccl_fds_accept(int listen_fd)
 {
-    ccl_fds_lock();
+    lock_tracked();
     return unlock_tracked(accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
 int ccl_fds_epoll(void)
 {
-    ccl_fds_lock();
+    lock_tracked();
     return unlock_tracked(epoll_create1(EPOLL_CLOEXEC));
 }
 
@@ -87,12 +97,12 @@ void ccl_fds_close(int fd)
         return;
     }
     int saved = errno;
-    ccl_fds_lock();
+    lock_tracked();
     if (fd < TRACKED_FDS) {
         tracked[fd / 64] &= ~((uint64_t)1 << (fd % 64));
     }
     close(fd);
-    ccl_fds_unlock();
+    pthread_mutex_unlock(&lock);
     errno = saved;
 }
 

@@ -8,7 +8,9 @@
 
 #include "util/base.h"
 
-/* A lock that is never held by another thread when a process forks. Not around the calls below. */
+/* A lock that is never held by another thread when a process forks, not even while the calls below are made under it. A thread of
+ * ours holds it whenever it does not sleep: an allocator that does not look after its own locks in fork (that of older address
+ * sanitizers) would otherwise leave the child with one that nobody ever unlocks. */
 void ccl_fds_lock(void);
 void ccl_fds_unlock(void);
 /* All are non-blocking and close-on-exec and return -1 with errno on failure. */

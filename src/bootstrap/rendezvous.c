@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * The root thread. It is in one of three states: collecting; failed, where it gives the same error to those that come
- * late for a while; done, where it waits shortly for the clients to hang up. It is alone in touching its object. All
- * objects hang in a list, so that they are not lost memory in a forked child, where the thread does not exist. */
+ * late for a while; done, where it waits shortly for the clients to hang up. It is alone in touching its object, and
+ * holds ccl_fds_lock except in poll. All objects hang in a list, so that they are not lost memory in a forked child, where the
+ * thread does not exist. */
 #include "bootstrap/rendezvous.h"
 
 #include <errno.h>
@@ -218,7 +219,10 @@ static void poll_once(struct root *root)
         p[guests] = (struct pollfd){.fd = ccl_gate_fd(root->gate), .events = POLLIN};
         deadline = gate_deadline < deadline ? gate_deadline : deadline;
     }
-    if (poll(p, (nfds_t)guests + 1, ccl_net_poll_ms(deadline)) < 0) {
+    ccl_fds_unlock();
+    int ready = poll(p, (nfds_t)guests + 1, ccl_net_poll_ms(deadline));
+    ccl_fds_lock();
+    if (ready < 0) {
         return;
     }
     for (int i = 0; i < guests; i++) {
@@ -241,16 +245,15 @@ static bool all_hung_up(const struct root *root)
     return true;
 }
 
+/* Under ccl_fds_lock. */
 static void root_free(struct root *root)
 {
-    ccl_fds_lock();
     if (root->link != NULL) {
         *root->link = root->next;
         if (root->next != NULL) {
             root->next->link = root->link;
         }
     }
-    ccl_fds_unlock();
     for (int i = 0; i < root->num_guests; i++) {
         ccl_fds_close(root->guests[i].fd);
     }
@@ -263,6 +266,7 @@ static void root_free(struct root *root)
 static void *root_main(void *arg)
 {
     struct root *root = arg;
+    ccl_fds_lock();
     while (!root->decided) {
         poll_once(root);
         if (!root->decided) {
@@ -281,6 +285,7 @@ static void *root_main(void *arg)
         answer_all(root); /* those that came late */
     }
     root_free(root);
+    ccl_fds_unlock();
     return NULL;
 }
 
@@ -320,7 +325,9 @@ cclResult_t ccl_rendezvous_start(int listen_fd, const struct ccl_wire_id *id, ui
         rc = start_thread(root);
     }
     if (rc != cclSuccess) {
+        ccl_fds_lock();
         root_free(root);
+        ccl_fds_unlock();
     }
     return rc;
 }

@@ -66,6 +66,29 @@ static const char *fill(struct ccl_gpu_api *api, void *library)
     return NULL;
 }
 
+/* NULL: this is the runtime from now on. Else the call that is not there, or the one that failed with *error. */
+static const char *take(struct ccl_gpu_api *api, void *library, int *error)
+{
+    bool amd = api->vendor == CCL_GPU_AMD;
+    int count = 0;
+    const char *call = fill(api, library);
+    *error = 0;
+    if (call != NULL) {
+        return call;
+    }
+    *error = api->init(0);
+    if (*error != 0) {
+        return amd ? "hipInit" : "cuInit";
+    }
+    *error = api->device_count(&count);
+    if (*error != 0 || count < 1) {
+        *error = *error != 0 ? *error : CCL_GPU_E_NO_DEVICE;
+        return amd ? "hipGetDeviceCount" : "cuDeviceGetCount";
+    }
+    ccl_gpu = *api;
+    return NULL;
+}
+
 /* True: the library of this vendor is here and has a device. Else why says what is missing. */
 static bool try_vendor(enum ccl_gpu_vendor vendor, const char *const *names, char *why, size_t why_bytes)
 {
@@ -79,23 +102,23 @@ static bool try_vendor(enum ccl_gpu_vendor vendor, const char *const *names, cha
         snprintf(why, why_bytes, "no %s", vendor == CCL_GPU_AMD ? "libamdhip64.so" : "libcuda.so.1");
         return false;
     }
-    const char *missing = fill(&api, library);
-    if (missing != NULL) {
-        snprintf(why, why_bytes, "%s lacks %s, it is too old", api.library, missing);
-        return false;
-    }
-    int count = 0, error = api.init(0);
-    const char *call = vendor == CCL_GPU_AMD ? "hipInit" : "cuInit";
-    if (error == 0) {
-        call = vendor == CCL_GPU_AMD ? "hipGetDeviceCount" : "cuDeviceGetCount";
-        error = api.device_count(&count);
-    }
-    if (error != 0 || count < 1) {
+    int error = 0;
+    const char *call = take(&api, library, &error);
+    if (call != NULL && error == 0) {
+        snprintf(why, why_bytes, "%s lacks %s, it is too old", api.library, call);
+    } else if (call != NULL) {
         snprintf(why, why_bytes, "%s reports no device (%s: error %d)", api.library, call, error);
-        return false;
     }
-    ccl_gpu = api;
-    return true;
+    return call == NULL;
+}
+
+const char *ccl_gpu_api_adopt(void *library, const char *name, int *error)
+{
+    struct ccl_gpu_api api = {.vendor = CCL_GPU_AMD, .library = name, .emulator = library};
+    pthread_mutex_lock(&load_lock);
+    const char *call = take(&api, library, error);
+    pthread_mutex_unlock(&load_lock);
+    return call;
 }
 
 const char *ccl_gpu_api_try(bool thorough)

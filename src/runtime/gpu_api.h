@@ -19,6 +19,7 @@ enum ccl_gpu_vendor { CCL_GPU_NONE, CCL_GPU_AMD, CCL_GPU_NVIDIA };
 struct ccl_gpu_api {
     enum ccl_gpu_vendor vendor;
     const char *library; /* soname that was loaded */
+    void *emulator;      /* CCL_BACKEND=emu:ARCH: its library, which has HIP's and HSA's calls; else NULL */
     const char *(*hip_error_text)(int error); /* AMD only: these two return text, unlike all rows */
     const char *(*hip_error_symbol)(int error);
 #define CCL_GPU(field, hip, cuda, params) int(*field) params;
@@ -35,6 +36,8 @@ extern struct ccl_gpu_api ccl_gpu;
 cclResult_t ccl_gpu_api_load(void);
 /* The same without an error: NULL, or why there is none. Not thorough: HIP, whose loading takes 0.1 s, is left alone where the kernel has no AMD GPU. */
 const char *ccl_gpu_api_try(bool thorough);
+/* Take the HIP runtime in this library, and no other. NULL, or the call that it lacks or the one that fails; *error: its code, 0: lacking. */
+const char *ccl_gpu_api_adopt(void *library, const char *name, int *error);
 /* The runtime is HIP before 6: some flags of its own differ (gpu_constants.h). */
 cclResult_t ccl_gpu_before_hip6(bool *before);
 /* Log and return cclUnhandledDeviceError (out of memory: cclSystemError) with the call's name, the code, its symbol and text. */

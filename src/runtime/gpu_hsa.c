@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/gpu_api.h"
 #include "runtime/gpu_constants.h"
 #include "util/log.h"
 
@@ -37,7 +38,7 @@ static bool look_up(void *library, const char *name, void *slot)
 
 static void hsa_open(void)
 {
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    void *library = ccl_gpu.emulator != NULL ? ccl_gpu.emulator : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
         snprintf(hsa_why, sizeof(hsa_why), "no " LIBRARY);
         return;

@@ -69,6 +69,8 @@ cclResult_t ccl_gpu_load_kernels(struct ccl_gpu_device *device);
 cclResult_t ccl_gpu_find_kernel(int device, enum ccl_kernel kernel, bool traced, struct ccl_gpu_function *out);
 /* Is there a code object that this architecture ("sm_90", "gfx942") can run? */
 bool ccl_gpu_has_code(enum ccl_gpu_vendor vendor, const char *arch);
+/* "gfx90a gfx942 sm_90a ...": the architectures that this build has code objects for. */
+void ccl_gpu_list_code(char *text, size_t bytes);
 cclResult_t ccl_gpu_launch(struct cclStream *stream, const struct ccl_launch *launch);
 cclResult_t ccl_gpu_max_resident(enum ccl_kernel kernel, uint32_t threads, uint32_t shared_bytes, int *blocks);
 

@@ -41,18 +41,22 @@ static bool cuda_part_fits(const char *part, int device)
     return number <= device && (ptx || number / 10 == device / 10);
 }
 
+/* One word of an AMD arch text: our code objects leave xnack and sramecc open, so they run with any setting of the device. */
+static bool amd_part_fits(const char *part, const char *arch)
+{
+    size_t length = strcspn(part, " ");
+    return strlen(arch) == length && strncmp(part, arch, length) == 0;
+}
+
 static bool fits(const struct ccl_code_object *o, enum ccl_gpu_vendor vendor, const char *arch)
 {
-    if (vendor == CCL_GPU_AMD) {
-        return o->kind == CCL_CODE_AMD_ELF && strcmp(o->arch, arch) == 0;
-    }
-    if (o->kind != CCL_CODE_CUDA_FATBIN || strncmp(arch, "sm_", 3) != 0) {
+    bool cuda = o->kind == CCL_CODE_CUDA_FATBIN;
+    if (cuda != (vendor == CCL_GPU_NVIDIA) || (cuda && strncmp(arch, "sm_", 3) != 0)) {
         return false;
     }
-    int device = atoi(arch + 3);
     for (const char *part = o->arch; part != NULL; part = strchr(part, ' ')) {
         part += *part == ' ';
-        if (cuda_part_fits(part, device)) {
+        if (cuda ? cuda_part_fits(part, atoi(arch + 3)) : amd_part_fits(part, arch)) {
             return true;
         }
     }
@@ -75,13 +79,16 @@ static bool is_traced(const struct ccl_code_object *o)
     return length >= 7 && strcmp(o->file + length - 7, "_traced") == 0;
 }
 
-/* "gfx942 gfx950 ..." of this build. */
-static void list_archs(char *text, size_t bytes)
+void ccl_gpu_list_code(char *text, size_t bytes)
 {
     size_t used = 0;
     snprintf(text, bytes, "none");
     for (const struct ccl_code_object *o = ccl_code_objects; o->arch != NULL; o++) {
-        if (o == ccl_code_objects || strcmp(o->arch, o[-1].arch) != 0) {
+        bool seen = is_traced(o); /* the same or fewer */
+        for (const struct ccl_code_object *before = ccl_code_objects; before != o; before++) {
+            seen = seen || strcmp(before->arch, o->arch) == 0;
+        }
+        if (!seen) {
             int n = snprintf(text + used, bytes - used, "%s%s", used > 0 ? " " : "", o->arch);
             used = n > 0 && used + (size_t)n < bytes ? used + (size_t)n : used;
         }
@@ -93,7 +100,7 @@ static void list_archs(char *text, size_t bytes)
 static cclResult_t no_code(const char *arch)
 {
     char archs[256];
-    list_archs(archs, sizeof(archs));
+    ccl_gpu_list_code(archs, sizeof(archs));
     return ccl_error_set(cclInvalidUsage, CCL_RT, "no code object for %s in this build of libccl, which has: %s", arch, archs);
 }
 
@@ -107,8 +114,7 @@ static cclResult_t load_module(const struct ccl_code_object *o, const char *arch
         ccl_gpu.driver_version(&version);
         ccl_gpu_failed(error, "module_load");
         return ccl_error_set(cclInvalidUsage, CCL_RT,
-                             "driver version %d is too old for the code object %s (%s), error %d", version, o->file,
-                             o->arch, error);
+                             "driver version %d is too old for the code object %s of %s, error %d", version, o->file, arch, error);
     }
     return error == 0 ? cclSuccess : ccl_gpu_failed(error, "module_load");
 }

@@ -32,12 +32,13 @@ cclResult_t ccl_runtime_check(const struct ccl_runtime_ops *ops)
 cclResult_t ccl_runtime_select(const char *backend, const struct ccl_runtime_ops **ops)
 {
     bool is_auto = strcmp(backend, "auto") == 0, is_gpu = strcmp(backend, "gpu") == 0;
-    if (!is_auto && !is_gpu && strcmp(backend, "host") != 0) {
-        bool known = strncmp(backend, "emu:", 4) == 0 && backend[4] != '\0';
-        CCL_CHECK(known, cclInvalidArgument, CCL_RT, "CCL_BACKEND is %s, not host, gpu, emu:ARCH or auto", backend);
-        return ccl_error_set(cclInvalidUsage, CCL_RT,
-                             "CCL_BACKEND is %s, but this build of libccl has no such backend, only host and gpu", backend);
+    if (strncmp(backend, "emu:", 4) == 0) {
+        CCL_TRY(ccl_gpu_emulate(backend, ops));
+        CCL_LOG(CCL_LOG_INFO, CCL_RT, "backend %s, named by CCL_BACKEND", backend);
+        return cclSuccess;
     }
+    CCL_CHECK(is_auto || is_gpu || strcmp(backend, "host") == 0, cclInvalidArgument, CCL_RT, "CCL_BACKEND is %s, not host, gpu, emu:ARCH or auto",
+              backend);
     const char *why = is_auto || is_gpu ? ccl_gpu_unusable(is_gpu) : NULL;
     CCL_CHECK(!is_gpu || why == NULL, cclInvalidUsage, CCL_RT, "CCL_BACKEND is gpu, but %s", why);
     const struct ccl_runtime_ops *chosen = is_gpu || (is_auto && why == NULL) ? &ccl_runtime_gpu : &ccl_runtime_host;

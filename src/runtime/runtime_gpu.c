@@ -10,7 +10,7 @@
 const char *ccl_gpu_unusable(bool thorough)
 {
     static char text[512]; /* the same for every caller */
-    char arch[32] = "";
+    char arch[32] = "", archs[256];
     const char *why = ccl_gpu_api_try(thorough);
     if (why != NULL) {
         return why;
@@ -20,7 +20,8 @@ const char *ccl_gpu_unusable(bool thorough)
         return text;
     }
     if (!ccl_gpu_has_code(ccl_gpu.vendor, arch)) {
-        snprintf(text, sizeof(text), "this build has no code object for %s", arch);
+        ccl_gpu_list_code(archs, sizeof(archs));
+        snprintf(text, sizeof(text), "no code object for %s in this build of libccl, which has: %s", arch, archs);
         return text;
     }
     return NULL;

@@ -33,6 +33,7 @@ static char host_name[64];
 static _Thread_local int thread_rank = -1;
 static pthread_mutex_t process_error_lock = PTHREAD_MUTEX_INITIALIZER;
 static char process_error[ERROR_BYTES];
+static pthread_once_t error_once = PTHREAD_ONCE_INIT;
 
 /* Not thread-local themselves: all thread-local memory of the library must fit into what the loader has spare for libraries opened later, some
  * hundred bytes, because the kernels' own variable is reached without a call. */
@@ -242,6 +243,17 @@ void ccl_log_set_rank(int rank)
     thread_rank = rank;
 }
 
+/* The holder of the lock may not exist in a forked child. A text it had half copied still ends with a zero byte. */
+static void error_fork_child(void)
+{
+    pthread_mutex_init(&process_error_lock, NULL);
+}
+
+static void error_init(void)
+{
+    pthread_atfork(NULL, NULL, error_fork_child);
+}
+
 void ccl_error_write(enum ccl_subsys subsys, const char *fmt, ...)
 {
     char text[ERROR_BYTES];
@@ -253,6 +265,7 @@ void ccl_error_write(enum ccl_subsys subsys, const char *fmt, ...)
     if (own != NULL) {
         memcpy(own->error, text, sizeof(text));
     }
+    pthread_once(&error_once, error_init);
     pthread_mutex_lock(&process_error_lock);
     memcpy(process_error, text, sizeof(text));
     pthread_mutex_unlock(&process_error_lock);

@@ -57,12 +57,16 @@ struct emu_launch {
     uint32_t grid, threads; /* workgroups (x), workitems of each (x) */
     uint32_t dynamic_lds;   /* bytes */
     const void *args;       /* explicit_bytes of the kernel, copied */
+    int after;              /* starts when this launch of the same run has ended, its index + 1, lower than the own; 0: at once */
 };
 
 struct emu_options {
     uint64_t seed;          /* of the schedule */
     uint64_t max_steps;     /* wave-instructions after which a gang counts as hung; 0: no limit */
     bool shared;            /* other threads or processes take part: give the processor away where all waves poll */
+    /* A launch has ended and its stores are in memory. Called between two instructions; must not call emu_run. NULL: nobody asks. */
+    void (*ended)(int launch, void *arg);
+    void *arg;
 };
 
 struct emu_counts {
@@ -80,6 +84,7 @@ struct emu_result {
     bool failed;
     char text[EMU_TEXT]; /* what, kernel, workgroup, wave, lane, instruction, source line, seed */
     uint64_t steps;
+    uint64_t trace; /* a hash of the schedule: equal for equal seeds */
 };
 
 /* Run n kernels to their end under one scheduler; kernels of one device share its caches. Thread-safe; calls on one device interleave. */

@@ -27,7 +27,7 @@ enum emu_operand_kind {
     EMU_SGPR, /* index; count consecutive dwords */
     EMU_VGPR,
     EMU_AGPR,
-    EMU_IMM,  /* value: an integer, or the bits of a float constant as the instruction's type wants it; 64-bit users sign- or zero-extend as the ISA says */
+    EMU_IMM,  /* value: an integer, or the bits of a float constant as the instruction's type wants it; high: its extension to 64 bits */
     EMU_SPECIAL /* index: EMU_SRC_* */
 };
 enum { EMU_SRC_SCC, EMU_SRC_VCCZ, EMU_SRC_EXECZ, EMU_SRC_SHARED_BASE, EMU_SRC_PRIVATE_BASE };
@@ -36,7 +36,7 @@ struct emu_operand {
     uint8_t kind, count;
     bool neg, abs;
     uint16_t index;
-    uint32_t value;
+    uint32_t value, high; /* EMU_IMM: high is the upper dword where 64 bits are read */
 };
 
 #define EMU_MAX_OPERANDS 6
@@ -62,7 +62,7 @@ struct emu_inst {
     bool clamp;
     uint8_t omod;        /* output modifier of floats: 0 none, 1 *2, 2 *4, 3 /2 */
     uint8_t op_sel, op_sel_hi, neg_lo, neg_hi; /* bit i: operand i (packed and half instructions) */
-    int32_t offset, offset1; /* offset:, offset0:/offset1: of memory instructions; simm16 of control instructions */
+    int32_t offset, offset1; /* offset:, offset0:/offset1: of memory instructions; simm16 of control instructions; bitop3: */
     int16_t vmcnt, lgkmcnt, expcnt; /* s_waitcnt; -1: not waited for */
     uint8_t cbsz, abid, blgp;       /* MFMA */
     uint32_t target;     /* branches: offset in .text */
@@ -76,10 +76,30 @@ struct emu_inst {
 struct emu_op {
     const char *name;
     emu_exec_fn *exec;
-    uint8_t unit, sub, width;
+    uint8_t unit, sub, width; /* width of EMU_MFMA: cycles of the matrix pipe */
+    uint8_t allow;            /* EMU_ALLOW_*; those of memory instructions need no permission */
 };
-extern const struct emu_op emu_ops_salu[], emu_ops_valu[], emu_ops_mfma[], emu_ops_control[]; /* end with a NULL name */
-extern const struct emu_op emu_ops_smem[], emu_ops_vmem[], emu_ops_ds[];
+
+/* Modifiers that the row's function implements; an instruction with another one is unknown. */
+enum {
+    EMU_ALLOW_NEG = 1,    /* -v1, |v1| */
+    EMU_ALLOW_CLAMP = 2,
+    EMU_ALLOW_OMOD = 4,
+    EMU_ALLOW_OPSEL = 8,
+    EMU_ALLOW_PACKED = 16, /* op_sel, op_sel_hi, neg_lo, neg_hi */
+    EMU_ALLOW_BITOP3 = 32,
+    EMU_WANTS_TEXT = 64    /* decode.c appends a constant operand: the address of the text */
+};
+
+/* Where flat addresses of LDS and scratch memory begin; no address of a process is that high. */
+#define EMU_SHARED_BASE 0x0001000000000000ull
+#define EMU_PRIVATE_BASE 0x0002000000000000ull
+extern const struct emu_op emu_ops_salu[], emu_ops_control[], emu_ops_mfma[]; /* all end with a NULL name */
+extern const struct emu_op emu_ops_valu[], emu_ops_valu_wide[], emu_ops_valu_float[], emu_ops_valu_half[];
+extern const struct emu_op emu_ops_valu_packed[], emu_ops_valu_convert[], emu_ops_valu_compare[];
+extern const struct emu_op emu_ops_smem[], emu_ops_vmem[], emu_ops_ds[], emu_ops_sched[];
+
+const struct emu_op *emu_find_op(const char *name); /* NULL: none; after the first program was loaded */
 
 /* The instruction at offset pc of the program's text; decoded once, then kept. NULL: outside the text or not an instruction. */
 struct emu_program;

@@ -25,6 +25,7 @@ struct emu_wave {
     uint32_t index;      /* in the workgroup */
     uint32_t pc;         /* offset in .text of the next instruction */
     uint32_t scc;
+    uint32_t mode;       /* the MODE register: bits 4..7 say which denormals are kept (emu_kernel.mode at the start) */
     enum emu_arch arch;
     bool ended, at_barrier;
     bool slept;          /* the last quantum ran s_sleep */
@@ -40,9 +41,11 @@ struct emu_wave {
 };
 
 struct emu_group {
-    struct emu_grid *grid; /* the launch: kernel, device, program, random numbers, counters (sched.h) */
+    struct emu_grid *grid; /* the launch: kernel, device, program, random numbers, counters (run.h) */
     uint32_t id;           /* workgroup id x */
     uint32_t num_waves, num_ended, num_at_barrier;
+    uint32_t num_drained;  /* ended, and nothing is outstanding */
+    struct emu_wave *arriving; /* at a barrier, in its turn */
     struct emu_wave *waves;
     uint8_t *lds;
     uint32_t lds_bytes;

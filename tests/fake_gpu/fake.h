@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A GPU runtime for tests: the calls of src/runtime/gpu_api.def over ordinary memory, threads and the kernels' CPU form. One source, two
- * libraries: libamdhip64.so.7, and with FAKE_CUDA libcuda.so.1. Each row of the table is the declaration of a function here, under the
+ * A GPU runtime for tests: the calls of src/runtime/gpu_api.def over ordinary memory, threads and the kernels' CPU form. One source, three
+ * libraries: libamdhip64.so.7, with FAKE_CUDA libcuda.so.1, and with FAKE_EMU libccl_emu.so, whose kernels are interpreted machine code (tests/emu). Each row of the table is the declaration of a function here, under the
  * vendor's name; a definition that differs from its row does not compile, a row without definition does not link. What happens:
  *   device memory   memfd mappings, poisoned; a handle of one process can be opened in another through /proc/PID/fd
  *   streams         one thread each, tasks in order; the NULL stream of a device orders itself with its blocking streams
@@ -9,6 +9,7 @@
  *   graphs          nodes with edges, launched in a topological order on one stream
  * Environment: FAKE_GPU=hip|cuda (the other library then reports no device), FAKE_GPU_DEVICES, FAKE_GPU_ARCH, FAKE_GPU_PEERS=none,
  * FAKE_GPU_VERSION, FAKE_GPU_VMM=0, FAKE_GPU_FAIL=CALL:N:CODE[,...] (the Nth call fails; N 0: every call), FAKE_GPU_RANK (failures in this MPI rank only),
+ * FAKE_GPU_SHARED (1: devices of one number are one device in all processes, 0: each process has its own),
  * FAKE_GPU_FREE_WAITS=0 (freeing does not wait for the device), FAKE_GPU_LOG=FILE (one line per call). */
 #ifndef FAKE_GPU_H
 #define FAKE_GPU_H
@@ -23,6 +24,12 @@
 #include "runtime/gpu_constants.h"
 
 #define FAKE_EXPORT __attribute__((visibility("default")))
+
+#ifdef FAKE_EMU
+#define FAKE_IS_EMU 1
+#else
+#define FAKE_IS_EMU 0
+#endif
 
 #ifdef FAKE_CUDA
 #define FAKE_NAME(hip, cuda) cuda
@@ -87,8 +94,8 @@ struct fake_op {
     const void *src;
     size_t bytes, rows, ld_dst, ld_src;
     int byte;
-    const void *function; /* ccl_host_kernel_fn */
-    uint32_t grid, args_bytes;
+    const void *function; /* of the module's file */
+    uint32_t grid, threads, shared_bytes, args_bytes;
     struct fake_event *event; /* of a graph's node */
     struct fake_mark *mark;   /* of an eager record or wait; a reference */
     uint64_t args[];          /* args_bytes */
@@ -148,8 +155,14 @@ int fake_forbidden(void);
         }                                    \
     } while (0)
 
-/* fake_memory.c: what holds ptr; false: nothing. */
+/* The file of the modules: fake_module.c, or in libccl_emu.so tests/emu/hip_module.c. */
+void fake_run_kernel(const struct fake_op *op); /* on the stream's thread, without the lock */
+void fake_memory_gone(void);                    /* addresses are no longer memory of a device; with the lock held, still mapped */
+
+/* fake_memory.c: the own allocation that holds ptr; false: none. */
 FAKE_EXPORT bool ccl_fake_find_memory(const void *ptr, void **base, size_t *bytes, int *device, int *fd);
+/* All that kernels may touch: allocations, mappings, registered memory of the host; exactly the bytes that were asked for. */
+bool fake_find_region(uint64_t addr, uint64_t *base, uint64_t *bytes);
 
 /* The same allocation mapped again gives the same address. Takes fd over. Without the lock. */
 int fake_map_peer(int fd, size_t bytes, int device, void **ptr);

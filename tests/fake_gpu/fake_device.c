@@ -6,8 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_DEVICES 16
+/* Compute units of an interpreted device: as many as variant partitioned needs for a block a peer of 8 ranks (half of what fits, 4 blocks of 512 threads a
+ * unit), and no more, since every block costs time to interpret. */
+#define EMU_UNITS 4
 
 #ifdef FAKE_CUDA
 static _Thread_local int current = -1;
@@ -20,7 +24,7 @@ static bool peer_enabled[MAX_DEVICES][MAX_DEVICES];
 int fake_num_devices(void)
 {
     int count = atoi(fake_setting("FAKE_GPU_DEVICES", "1"));
-    bool mine = strcmp(fake_setting("FAKE_GPU", "hip"), FAKE_NAME("hip", "cuda")) == 0;
+    bool mine = FAKE_IS_EMU || strcmp(fake_setting("FAKE_GPU", "hip"), FAKE_NAME("hip", "cuda")) == 0;
     return !mine ? 0 : count > MAX_DEVICES ? MAX_DEVICES : count;
 }
 
@@ -90,7 +94,7 @@ int fake_device_name(char *name, int bytes, int device)
     if (!is_device(device) || bytes < 1) {
         return CCL_GPU_E_INVALID_DEVICE;
     }
-    snprintf(name, (size_t)bytes, "fake %s %d", fake_arch(), device);
+    snprintf(name, (size_t)bytes, FAKE_IS_EMU ? "interpreted %s %d" : "fake %s %d", fake_arch(), device);
     return 0;
 }
 
@@ -116,7 +120,7 @@ int fake_device_attribute(int *value, int attribute, int device)
         return 0;
 #else
     case CCL_HIP_ATTR_UNITS:
-        *value = 64;
+        *value = FAKE_IS_EMU ? EMU_UNITS : 64;
         return 0;
     case CCL_HIP_ATTR_SHARED_BYTES:
         *value = 64 << 10;
@@ -147,6 +151,10 @@ int fake_device_uuid(void *uuid16, int device)
         return CCL_GPU_E_INVALID_DEVICE;
     }
     memset(uuid16, 0xc0 + device, 16);
+    if (strcmp(fake_setting("FAKE_GPU_SHARED", FAKE_IS_EMU ? "0" : "1"), "0") == 0) {
+        uint32_t pid = (uint32_t)getpid();
+        memcpy(uuid16, &pid, sizeof(pid));
+    }
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A libhsa-runtime64.so.1 for tests: agents with the names and PCI addresses of the fake HIP's devices, and the export of its memory, which
+ * A libhsa-runtime64.so.1 for tests, or with FAKE_EMU its calls in libccl_emu.so: agents with the names and PCI addresses of the fake HIP's devices, and the export of its memory, which
  * is a memfd and not a DMA-BUF. FAKE_HSA_FAIL=CALL:CODE makes one call fail. */
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -9,6 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#ifdef FAKE_EMU
+#include "fake.h"
+#endif
 
 #define EXPORT __attribute__((visibility("default")))
 #define NOT_INITIALIZED 0x100b
@@ -30,7 +34,11 @@ static int users;
 
 static const char *setting(const char *name, const char *otherwise)
 {
+#ifdef FAKE_EMU
+    return fake_setting(name, otherwise);
+#else
     return getenv(name) != NULL ? getenv(name) : otherwise;
+#endif
 }
 
 static int planned(const char *call)
@@ -91,12 +99,17 @@ int hsa_agent_get_info(agent_t agent, int attribute, void *value)
 /* The memory is the fake HIP's, which is loaded without being visible to others. */
 int hsa_amd_portable_export_dmabuf(const void *ptr, size_t bytes, int *fd, uint64_t *offset)
 {
-    void *base, *library = dlopen("libamdhip64.so.7", RTLD_NOW | RTLD_NOLOAD);
+    void *base;
     bool (*find)(const void *ptr, void **base, size_t *bytes, int *device, int *fd) = NULL;
-    void *symbol = library != NULL ? dlsym(library, "ccl_fake_find_memory") : NULL;
     size_t size;
     int device, owned, rc = planned("hsa_amd_portable_export_dmabuf");
+#ifdef FAKE_EMU
+    find = ccl_fake_find_memory;
+#else
+    void *library = dlopen("libamdhip64.so.7", RTLD_NOW | RTLD_NOLOAD);
+    void *symbol = library != NULL ? dlsym(library, "ccl_fake_find_memory") : NULL;
     memcpy(&find, &symbol, sizeof(find));
+#endif
     if (rc != 0) {
         return rc;
     }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define MAGIC 0x66616b65u
+#define PAGE ((size_t)4096)
 #define POISON 0xa5
 #define POISON_BYTES (4u << 20) /* at the start of an allocation; all of it would cost more than the tests */
 
@@ -63,6 +64,22 @@ static struct block *add(enum kind kind, void *base, size_t bytes, int fd, int d
     return b;
 }
 
+/* Pages without access on both sides, so that what overruns an allocation finds no other one. */
+static size_t guarded_bytes(size_t bytes)
+{
+    return (bytes + PAGE - 1) / PAGE * PAGE + 2 * PAGE;
+}
+
+static void *map_guarded(int fd, size_t bytes)
+{
+    char *all = mmap(NULL, guarded_bytes(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *base = all != MAP_FAILED ? mmap(all + PAGE, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) : MAP_FAILED;
+    if (base == MAP_FAILED && all != MAP_FAILED) {
+        munmap(all, guarded_bytes(bytes));
+    }
+    return base;
+}
+
 static void drop(struct block *b)
 {
     struct block **p = &blocks;
@@ -70,8 +87,9 @@ static void drop(struct block *b)
         p = &(*p)->next;
     }
     *p = b->next;
+    fake_memory_gone();
     if (b->kind == KIND_OWN || b->kind == KIND_PEER) {
-        munmap(b->base, b->bytes);
+        munmap(b->base - PAGE, guarded_bytes(b->bytes));
     }
     if (b->fd >= 0) {
         close(b->fd);
@@ -91,6 +109,18 @@ bool ccl_fake_find_memory(const void *ptr, void **base, size_t *bytes, int *devi
     return found;
 }
 
+bool fake_find_region(uint64_t addr, uint64_t *base, uint64_t *bytes)
+{
+    pthread_mutex_lock(&fake_lock);
+    struct block *b = find((const void *)(uintptr_t)addr);
+    if (b != NULL) {
+        *base = (uintptr_t)b->base;
+        *bytes = b->bytes;
+    }
+    pthread_mutex_unlock(&fake_lock);
+    return b != NULL;
+}
+
 static int allocate(void **ptr, size_t bytes)
 {
     FAKE_CURRENT(device);
@@ -102,7 +132,7 @@ static int allocate(void **ptr, size_t bytes)
         close(fd);
         return CCL_GPU_E_OUT_OF_MEMORY;
     }
-    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *base = map_guarded(fd, bytes);
     if (base == MAP_FAILED) {
         close(fd);
         return CCL_GPU_E_OUT_OF_MEMORY;
@@ -295,7 +325,7 @@ int fake_map_peer(int fd, size_t bytes, int device, void **ptr)
             return 0;
         }
     }
-    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *base = map_guarded(fd, bytes);
     if (base != MAP_FAILED) {
         add(KIND_PEER, base, bytes, fd, device);
         fake_live.mappings++;

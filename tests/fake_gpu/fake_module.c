@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "bundle.h"
 #include "host.h"
 
 struct fake_function {
@@ -70,8 +71,9 @@ static size_t image_bytes(const unsigned char *image)
     return header + (size_t)body;
 }
 
-static int check_image(const unsigned char *image)
+static int find_image(const unsigned char **found)
 {
+    const unsigned char *image = *found;
     static const unsigned char magic[4] = {0x50, 0xed, 0x55, 0xba};
     if (memcmp(image, magic, sizeof(magic)) != 0) {
         return CCL_GPU_E_INVALID_IMAGE;
@@ -91,14 +93,26 @@ static const struct {
     unsigned mach;
 } machines[] = {{"gfx90a", 0x3f}, {"gfx942", 0x4c}, {"gfx950", 0x4f}, {"gfx1100", 0x41}, {"gfx1250", 0x49}};
 
-static int check_image(const unsigned char *image)
+/* The code object for this device: the image itself, or the one in an offload bundle. */
+static int find_image(const unsigned char **found)
 {
+    const unsigned char *image = *found;
+    struct bundle_entry entry;
+    const char *why;
+    if (is_bundle(image, BUNDLE_ANY_SIZE)) {
+        if (!bundle_find(image, BUNDLE_ANY_SIZE, fake_arch(), &entry, &why)) {
+            return CCL_GPU_E_NO_BINARY;
+        }
+        image += entry.offset;
+    }
     const Elf64_Ehdr *elf = (const Elf64_Ehdr *)image;
+    *found = image;
     if (memcmp(image, ELFMAG, SELFMAG) != 0 || elf->e_machine != 224 /* EM_AMDGPU */) {
         return CCL_GPU_E_INVALID_IMAGE;
     }
     for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
-        if (strcmp(machines[i].arch, fake_arch()) == 0) {
+        size_t length = strcspn(fake_arch(), ":");
+        if (strlen(machines[i].arch) == length && strncmp(machines[i].arch, fake_arch(), length) == 0) {
             return (elf->e_flags & 0xff) == machines[i].mach ? 0 : CCL_GPU_E_NO_BINARY;
         }
     }
@@ -133,12 +147,13 @@ int fake_module_load(void **module, const void *image)
 {
     FAKE_SETUP(module_load);
     FAKE_CURRENT(device);
-    int code = check_image(image);
+    const unsigned char *found = image;
+    int code = find_image(&found);
     struct fake_module *m = code == 0 ? calloc(1, sizeof(*m)) : NULL;
     if (m == NULL) {
         return code != 0 ? code : CCL_GPU_E_OUT_OF_MEMORY;
     }
-    m->image = image;
+    m->image = found;
     m->device = device;
     pthread_mutex_lock(&fake_lock);
     fake_live.modules++;
@@ -193,6 +208,18 @@ int fake_occupancy(int *blocks, void *function, int threads, size_t shared_bytes
     *blocks = 2048 / threads;
     return 0;
 }
+
+void fake_run_kernel(const struct fake_op *op)
+{
+    ccl_host_kernel_fn function;
+    memcpy(&function, &op->function, sizeof(function));
+    for (uint32_t i = 0; i < op->grid; i++) {
+        struct ccl_host_block block = {.index = i, .grid = op->grid};
+        function(op->args, &block);
+    }
+}
+
+void fake_memory_gone(void) {}
 
 int fake_launch(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned tx, unsigned ty, unsigned tz,
                 unsigned shared_bytes, void *stream_handle, void **params, void **extra)

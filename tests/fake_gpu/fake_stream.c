@@ -8,8 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "host.h"
-
 #define MAX_DEVICES 16
 #define NON_BLOCKING CCL_GPU_STREAM_NON_BLOCKING
 
@@ -98,16 +96,6 @@ static void wait_mark(struct fake_mark *mark)
 
 /* ---- the thread of a stream ---- */
 
-static void run_kernel(const struct fake_op *op)
-{
-    ccl_host_kernel_fn function;
-    memcpy(&function, &op->function, sizeof(function));
-    for (uint32_t i = 0; i < op->grid; i++) {
-        struct ccl_host_block block = {.index = i, .grid = op->grid};
-        function(op->args, &block);
-    }
-}
-
 /* Called with the lock held, which it gives up while it works. */
 static void run(const struct fake_op *op)
 {
@@ -130,7 +118,7 @@ static void run(const struct fake_op *op)
         memset(op->dst, op->byte, op->bytes);
         break;
     case OP_KERNEL:
-        run_kernel(op);
+        fake_run_kernel(op);
         break;
     default:
         break;

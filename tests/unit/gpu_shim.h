@@ -43,6 +43,7 @@ CCL_DEVICE uint64_t gpu_aligned(uint64_t addr, uint64_t align)
 #define CCL_LANE(v, i) ((v)[i])
 
 #define CCL_CONST
+#define CCL_AS1
 #define CCL_UNROLL 2
 #ifndef CCL_FLAT_UNITS
 #define CCL_FLAT_UNITS 8
@@ -59,7 +60,13 @@ CCL_DEVICE uint64_t gpu_aligned(uint64_t addr, uint64_t align)
 #define CCL_DEAD_GRACE_NS 0u
 #define CCL_ADVERT_BODY "advert_packets.h"
 #define CCL_LL_BODY "ll_packet_body.h"
+#if CCL_FLAT_UNITS
 #define CCL_PUSH_DIRECT_BODY "push_direct_vectors.h"
+#define CCL_ONE_EXIT 0
+#else /* as on AMD */
+#define CCL_PUSH_DIRECT_BODY "push_direct_tiles.h"
+#define CCL_ONE_EXIT 1
+#endif
 #define CCL_PUSH_BODY "push_gpu_body.h"
 #define ccl_note_failure()
 
@@ -78,6 +85,10 @@ CCL_DEVICE void ccl_flag_release_system(void) { gpu_maybe_yield(); }
 CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return (uint32_t)(((uint64_t)x * y) >> 32); }
 CCL_DEVICE void ccl_wait_loads(void) {}
 CCL_DEVICE void ccl_sched_fence(void) {}
+CCL_DEVICE uint32_t ccl_uniform(uint32_t v) { return v; }
+CCL_DEVICE uint64_t ccl_uniform_u64(uint64_t v) { return v; }
+CCL_DEVICE uint32_t ccl_afresh(uint32_t v) { return v; }
+#define CCL_AFRESH(a) ((void)(a))
 CCL_DEVICE void ccl_spin(uint32_t flags) { (void)flags, ccl_pause(); }
 CCL_DEVICE void ccl_fence_release_system(void) {}
 CCL_DEVICE void ccl_fence_acquire_system(void) {}

@@ -73,7 +73,7 @@ static void body(struct member *m, struct ccl_bootstrap *boot)
             ranks[i][r] = -7;
         }
         children[i] = boot; /* must be overwritten */
-        M_EQ(m, ccl_bootstrap_split(boot, p->color[m->rank], p->key[m->rank], 8000 * MS, ranks[i], &children[i]),
+        M_EQ(m, ccl_bootstrap_split(boot, p->color[m->rank], p->key[m->rank], LONG, ranks[i], &children[i]),
              cclSuccess);
         M_EQ(m, children[i] == NULL, p->color[m->rank] < 0);
     }
@@ -88,7 +88,7 @@ static void body(struct member *m, struct ccl_bootstrap *boot)
     /* A child of a child, used after its parent is gone. */
     struct ccl_bootstrap *grandchild = NULL;
     int ignored[8];
-    M_EQ(m, ccl_bootstrap_split(children[0], m->rank % 2, -m->rank, 8000 * MS, ignored, &grandchild), cclSuccess);
+    M_EQ(m, ccl_bootstrap_split(children[0], m->rank % 2, -m->rank, LONG, ignored, &grandchild), cclSuccess);
     for (size_t i = 0; i < CCL_ARRAY_LEN(plans); i++) {
         ccl_bootstrap_destroy(children[i]);
     }
@@ -106,11 +106,11 @@ static void body_bad_color(struct member *m, struct ccl_bootstrap *boot)
     }
     struct ccl_bootstrap *child = boot;
     int ranks[8];
-    M_EQ(m, ccl_bootstrap_split(boot, m->rank == 2 ? -5 : 0, 0, 8000 * MS, ranks, &child), cclInvalidArgument);
+    M_EQ(m, ccl_bootstrap_split(boot, m->rank == 2 ? -5 : 0, 0, LONG, ranks, &child), cclInvalidArgument);
     M_TEXT(m, "split color is -5");
     M_EQ(m, child == boot, 1);
     M_EQ(m, ccl_bootstrap_barrier(boot), cclSuccess); /* the parent lives on */
-    M_EQ(m, ccl_bootstrap_split(boot, 0, 0, 8000 * MS, ranks, &child), cclSuccess);
+    M_EQ(m, ccl_bootstrap_split(boot, 0, 0, LONG, ranks, &child), cclSuccess);
     M_EQ(m, ccl_bootstrap_barrier(child), cclSuccess);
     ccl_bootstrap_destroy(child);
 }
@@ -124,7 +124,7 @@ static void body_cycles(struct member *m, struct ccl_bootstrap *boot)
     int ranks[4];
     for (int i = 0; i < 200; i++) {
         struct ccl_bootstrap *child = NULL;
-        M_EQ(m, ccl_bootstrap_split(boot, m->rank / 2, -m->rank, 8000 * MS, ranks, &child), cclSuccess);
+        M_EQ(m, ccl_bootstrap_split(boot, m->rank / 2, -m->rank, LONG, ranks, &child), cclSuccess);
         M_EQ(m, ccl_bootstrap_barrier(child), cclSuccess);
         ccl_bootstrap_destroy(child);
     }

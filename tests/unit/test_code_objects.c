@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that every embedded GPU image is what its row in ccl_code_objects says (an ELF for that AMD architecture, a CUDA fatbin), and
- * that each architecture has every kernel that kernel_list.h promises it exactly once, with its descriptor, and no other. */
+ * Proves that every embedded GPU image is what its row in ccl_code_objects says (for AMD an ELF, or a bundle with one for each architecture, a CUDA
+ * fatbin), and that each architecture has every kernel that kernel_list.h promises it exactly once, with its descriptor, and no other. */
 /* CTEST: labels quick */
 #include <elf.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "bundle.h"
 #include "kernel_list.h"
 #include "runtime/code_objects.h"
 #include "test.h"
@@ -16,9 +17,12 @@
 #define OSABI_AMDGPU_HSA 64
 #define MACHINE_AMDGPU 224
 #define FLAGS_MACH 0xffu
+#define FLAGS_XNACK_BIT 8
+#define FLAGS_SRAMECC_BIT 10
 #define FATBIN_MAGIC 0xba55ed50u
 #define FATBIN_PARTS 3 /* two machine codes and PTX */
 #define DESCRIPTOR_BYTES 64
+#define HEAD_MOST 4096 /* what the HIP of ROCm 7 reads of a bundle to find an entry */
 
 static const char *const kernel_names[] = {
 #define CCL_K(name, args) "ccl_k_" #name,
@@ -107,6 +111,8 @@ static void check_amd(const struct ccl_code_object *object, struct arch_count *c
         if (strcmp(object->arch, amd_archs[i].arch) == 0) {
             known = true;
             TEST_EQ(head->e_flags & FLAGS_MACH, amd_archs[i].mach);
+            /* 0: the architecture has no such setting, 1: any setting, 2 and 3: only for one */
+            TEST_CHECK((head->e_flags >> FLAGS_XNACK_BIT & 3) <= 1 && (head->e_flags >> FLAGS_SRAMECC_BIT & 3) <= 1);
         }
     }
     if (!known) {
@@ -121,6 +127,46 @@ static void check_amd(const struct ccl_code_object *object, struct arch_count *c
         if (sections[i].sh_type == SHT_DYNSYM && sections[i].sh_link < head->e_shnum) {
             count_symbols(object, &sections[i], &sections[sections[i].sh_link], count);
         }
+    }
+}
+
+/* What a row of a bundle stands for: one row for each word of its text and the entry that HIP would take. The host's entry is the first, and empty. */
+static void check_bundle(const struct ccl_code_object *object)
+{
+    size_t bytes = (size_t)(object->end - object->begin);
+    struct bundle_entry e;
+    const char *why, *word = object->arch;
+    uint64_t entries = 1;
+    static char names[MAX_ARCHS][16];
+    static int num_names;
+    for (; *word != '\0'; entries++) {
+        size_t length = strcspn(word, " ");
+        if (length >= sizeof(names[0]) || num_names == MAX_ARCHS) {
+            TEST_FAIL("%s: more or longer architectures than the test has room for", object->arch);
+            return;
+        }
+        char *name = names[num_names++];
+        memcpy(name, word, length);
+        if (!bundle_find(object->begin, bytes, name, &e, &why)) {
+            TEST_FAIL("%s: the bundle %s: %s", object->file, why, name);
+            return;
+        }
+        TEST_EQ(e.offset % 4096, 0);
+        struct ccl_code_object part = {name, object->file, CCL_CODE_AMD_ELF, object->begin + e.offset, object->begin + e.offset + e.bytes};
+        struct arch_count *count = count_of(&part);
+        if (count != NULL) {
+            check_amd(&part, count);
+        }
+        word += length + (word[length] == ' ');
+    }
+    if (!bundle_entry(object->begin, bytes, 0, &e, &why) || e.bytes != 0 || e.id_bytes < 5 || memcmp(e.id, "host-", 5) != 0) {
+        TEST_FAIL("%s: the first entry is not the empty one of the host", object->file);
+    }
+    if (!bundle_entry(object->begin, bytes, entries - 1, &e, &why) || e.head_bytes > HEAD_MOST) {
+        TEST_FAIL("%s: less than %d entries in its first %d bytes", object->file, (int)entries, HEAD_MOST);
+    }
+    if (bundle_entry(object->begin, bytes, entries, &e, &why) || why != NULL) {
+        TEST_FAIL("%s: more than %d entries", object->file, (int)entries);
     }
 }
 
@@ -153,6 +199,10 @@ static void check_cuda(const struct ccl_code_object *object, struct arch_count *
 int main(void)
 {
     for (const struct ccl_code_object *object = ccl_code_objects; object->arch != NULL; object++) {
+        if (object->kind == CCL_CODE_AMD_BUNDLE) {
+            check_bundle(object);
+            continue;
+        }
         struct arch_count *count = count_of(object);
         if (count != NULL && object->kind == CCL_CODE_AMD_ELF) {
             check_amd(object, count);

@@ -119,7 +119,9 @@ int main(void)
     TEST_CHECK(ops == (no_gpu != NULL ? &ccl_runtime_host : &ccl_runtime_gpu));
     check_backend("host", cclSuccess);
     check_backend("gpu", no_gpu != NULL ? cclInvalidUsage : cclSuccess);
-    check_backend("emu:gfx942", cclInvalidUsage);
+    check_backend("emu:gfx942", cclInvalidUsage); /* no libccl_emu.so beside this program, or no code object */
+    check_backend("emu:gfx900", cclInvalidArgument);
+    check_backend("emu:gfx9422", cclInvalidArgument);
     check_backend("emu:", cclInvalidArgument);
     check_backend("hosts", cclInvalidArgument);
     check_backend("Host", cclInvalidArgument);

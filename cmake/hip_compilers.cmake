@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+#
+# Where the compilers of the AMD code objects and the tools beside them are looked for. Also included by tests/check_hip_compilers.cmake,
+# which lets it search in made-up folders.
+
+set(CCL_ROCM_PARENT /opt) # holds rocm and rocm-VERSION
+
+# The ROCm installations: the one that ROCM_PATH names, the default, versioned ones with the newest first.
+function(find_rocm_roots out)
+  file(GLOB versions ${CCL_ROCM_PARENT}/rocm-*)
+  list(SORT versions COMPARE NATURAL ORDER DESCENDING)
+  set(roots)
+  foreach(root $ENV{ROCM_PATH} ${CCL_ROCM_PARENT}/rocm ${versions})
+    if(IS_DIRECTORY ${root})
+      list(APPEND roots ${root})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES roots)
+  set(${out} ${roots} PARENT_SCOPE)
+endfunction()
+
+# The compilers to try, in order: CCL_HIP_CLANG alone, or those of the path, then ROCm's, then the wrapper hipcc. Each architecture takes the first
+# one that compiles and links a kernel for it.
+function(find_hip_clangs out)
+  set(found)
+  if(CCL_HIP_CLANG)
+    set(found ${CCL_HIP_CLANG})
+  else()
+    find_rocm_roots(roots)
+    foreach(name clang-22 clang-23 clang-24 clang-25 clang-26 amdclang clang)
+      find_program(path NAMES ${name} NO_CACHE)
+      if(path)
+        list(APPEND found ${path})
+      endif()
+      unset(path)
+    endforeach()
+    foreach(root ${roots})
+      foreach(name bin/amdclang llvm/bin/amdclang llvm/bin/clang lib/llvm/bin/clang)
+        if(EXISTS ${root}/${name})
+          list(APPEND found ${root}/${name})
+          break()
+        endif()
+      endforeach()
+    endforeach()
+    list(TRANSFORM roots APPEND /bin)
+    find_program(path NAMES hipcc HINTS ${roots} NO_CACHE)
+    if(path)
+      list(APPEND found ${path})
+    endif()
+    list(REMOVE_DUPLICATES found)
+  endif()
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+# A tool of the LLVM that a clang belongs to; empty: not there.
+function(find_beside clang tool out)
+  file(REAL_PATH ${clang} real)
+  get_filename_component(folder ${real} DIRECTORY)
+  set(${out})
+  if(EXISTS ${folder}/${tool})
+    set(${out} ${folder}/${tool})
+  endif()
+  set(${out} ${${out}} PARENT_SCOPE)
+endfunction()
+
+# clang-offload-bundler: the one beside a compiler, else any, for the format is the same in all versions; empty: none.
+function(find_bundler clangs out)
+  set(bundler)
+  foreach(clang ${clangs})
+    if(NOT bundler)
+      find_beside(${clang} clang-offload-bundler bundler)
+    endif()
+  endforeach()
+  if(NOT bundler)
+    find_rocm_roots(roots)
+    list(TRANSFORM roots APPEND /llvm/bin)
+    find_program(bundler NAMES clang-offload-bundler clang-offload-bundler-22 clang-offload-bundler-19 clang-offload-bundler-15 HINTS ${roots} NO_CACHE)
+  endif()
+  if(NOT bundler)
+    set(bundler)
+  endif()
+  set(${out} ${bundler} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+#
+# Proves in made-up folders where the build looks for AMD compilers (cmake/hip_compilers.cmake): the path first, then the ROCm of ROCM_PATH, /opt/rocm and
+# /opt/rocm-VERSION with the newest first, hipcc last; that CCL_HIP_CLANG overrules all; and that a compiler found so compiles a kernel.
+#
+# usage: cmake -DSOURCE=root -DWORK=folder -DCLANG=one-for-AMD-or-empty -DFLAGS="options|with|bars" -P check_hip_compilers.cmake
+include(${SOURCE}/cmake/hip_compilers.cmake)
+
+file(REMOVE_RECURSE ${WORK})
+set(CCL_ROCM_PARENT ${WORK}/opt)
+set(CCL_HIP_CLANG)
+unset(ENV{ROCM_PATH})
+set(ENV{PATH} ${WORK}/path)
+file(MAKE_DIRECTORY ${WORK}/path)
+
+# A program that runs another one.
+function(make_program name runs)
+  file(WRITE ${WORK}/${name} "#!/bin/sh\nexec ${runs} \"$@\"\n")
+  file(CHMOD ${WORK}/${name} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+endfunction()
+
+function(expect what)
+  find_hip_clangs(found)
+  set(want)
+  foreach(name ${ARGN})
+    list(APPEND want ${WORK}/${name})
+  endforeach()
+  if(NOT "${found}" STREQUAL "${want}")
+    message(SEND_ERROR "${what}: found ${found}, want ${want}")
+  endif()
+endfunction()
+
+expect("nothing installed")
+set(clang false)
+if(CLANG)
+  set(clang ${CLANG})
+endif()
+make_program(opt/rocm-5.7.1/llvm/bin/clang false)
+make_program(opt/rocm-6.2.0/llvm/bin/amdclang ${clang})
+make_program(opt/rocm-6.2.0/llvm/bin/clang false)
+make_program(opt/rocm-6.2.0/bin/hipcc false)
+make_program(opt/rocm-6.10.1/lib/llvm/bin/clang false)
+expect("versions" opt/rocm-6.10.1/lib/llvm/bin/clang opt/rocm-6.2.0/llvm/bin/amdclang opt/rocm-5.7.1/llvm/bin/clang opt/rocm-6.2.0/bin/hipcc)
+
+set(ENV{ROCM_PATH} ${WORK}/opt/rocm-5.7.1)
+expect("ROCM_PATH" opt/rocm-5.7.1/llvm/bin/clang opt/rocm-6.10.1/lib/llvm/bin/clang opt/rocm-6.2.0/llvm/bin/amdclang opt/rocm-6.2.0/bin/hipcc)
+unset(ENV{ROCM_PATH})
+
+make_program(opt/rocm/bin/amdclang false)
+expect("the default" opt/rocm/bin/amdclang opt/rocm-6.10.1/lib/llvm/bin/clang opt/rocm-6.2.0/llvm/bin/amdclang opt/rocm-5.7.1/llvm/bin/clang opt/rocm-6.2.0/bin/hipcc)
+file(REMOVE_RECURSE ${WORK}/opt/rocm ${WORK}/opt/rocm-6.10.1)
+
+make_program(path/clang-23 false)
+make_program(path/hipcc false)
+expect("the path" path/clang-23 opt/rocm-6.2.0/llvm/bin/amdclang opt/rocm-5.7.1/llvm/bin/clang opt/rocm-6.2.0/bin/hipcc)
+file(REMOVE_RECURSE ${WORK}/opt/rocm-6.2.0/bin ${WORK}/path/clang-23)
+expect("hipcc of the path" opt/rocm-6.2.0/llvm/bin/amdclang opt/rocm-5.7.1/llvm/bin/clang path/hipcc)
+set(CCL_HIP_CLANG ${WORK}/path/hipcc)
+expect("CCL_HIP_CLANG" path/hipcc)
+set(CCL_HIP_CLANG)
+
+# The bundler: beside the compiler, through a link too, else ROCm's or that of the path.
+find_bundler("${WORK}/opt/rocm-6.2.0/llvm/bin/amdclang" bundler)
+if(bundler)
+  message(SEND_ERROR "no bundler was made, found ${bundler}")
+endif()
+make_program(opt/rocm-5.7.1/llvm/bin/clang-offload-bundler false)
+find_bundler("${WORK}/opt/rocm-6.2.0/llvm/bin/amdclang" other)
+make_program(opt/rocm-6.2.0/llvm/bin/clang-offload-bundler false)
+file(CREATE_LINK ${WORK}/opt/rocm-6.2.0/llvm/bin/amdclang ${WORK}/path/amdclang SYMBOLIC)
+find_bundler("${WORK}/path/hipcc;${WORK}/path/amdclang" beside)
+file(REAL_PATH ${WORK} real)
+if(NOT "${other} ${beside}" STREQUAL "${WORK}/opt/rocm-5.7.1/llvm/bin/clang-offload-bundler ${real}/opt/rocm-6.2.0/llvm/bin/clang-offload-bundler")
+  message(SEND_ERROR "bundlers: found ${other} and ${beside}")
+endif()
+
+find_hip_clangs(found)
+list(GET found 0 first)
+if(CLANG)
+  string(REPLACE "|" ";" FLAGS "${FLAGS}")
+  file(WRITE ${WORK}/probe.hip "extern \"C\" __attribute__((global)) void probe(int *p) { *p = 1; }\n")
+  execute_process(COMMAND ${first} ${FLAGS} --offload-arch=gfx942 -o ${WORK}/probe.co ${WORK}/probe.hip RESULT_VARIABLE rc ERROR_VARIABLE text)
+  set(head)
+  if(rc EQUAL 0)
+    file(READ ${WORK}/probe.co head LIMIT 4 HEX)
+  endif()
+  if(NOT head STREQUAL "7f454c46")
+    message(SEND_ERROR "${first} made no ELF (${rc}): ${text}")
+  endif()
+endif()

@@ -1,0 +1,54 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Proves that a hipcc as old as ROCm 5 compiles all kernels for gfx90a to code objects of version 4 with the build's own options, that every kernel of
+# kernel_list.h is in them, and that none has scratch memory or spills vector registers. (clang 15 keeps a scalar of one of them in a lane of a vector
+# register, which costs no memory.) The objects stay in FOLDER, for the interpreter.
+#
+# usage: check_hipcc.sh HIPCC READELF CC SOURCE FOLDER OPTION...
+set -eu
+hipcc=$1
+readelf=$2
+cc=$3
+source=$4
+folder=$5
+shift 5
+failed=0
+
+complain() {
+    echo "FAILED: $*" >&2
+    failed=1
+}
+
+rm -rf "$folder"
+mkdir -p "$folder"
+for file in "$source"/kernels/*.hip; do
+    stem=$(basename "$file" .hip)
+    object=$folder/${stem}_gfx90a.co
+    # hipcc asks another program for the GPUs of this machine and shows how it fails where there are none.
+    if ! "$hipcc" "$@" --offload-arch=gfx90a -o "$object" "$file" >"$folder/log" 2>&1; then
+        cat "$folder/log" >&2
+        complain "$hipcc does not compile $stem.hip"
+        continue
+    fi
+    "$readelf" -h "$object" | grep -q 'ABI Version: *2$' || complain "$stem: not ABI version 2, which is code object version 4"
+    "$readelf" -h "$object" | grep -qi '0x53f' || complain "$stem: not for gfx90a with any setting of xnack and sramecc"
+    "$readelf" --notes "$object" >>"$folder/notes"
+done
+rm -f "$folder/log"
+[ "$failed" -eq 0 ] || exit 1
+
+printf '#include "kernel_list.h"\n#define CCL_K(name, args) kernel ccl_k_##name\nCCL_KERNEL_LIST(CCL_K)\n' |
+    "$cc" -E -P -I"$source/kernels" -I"$source/include" -x c - | tr -s ' ' '\n' | grep '^ccl_k_' | sort >"$folder/want"
+sed -n 's/^ *\.name: *\(ccl_k_[^.]*\)$/\1/p' "$folder/notes" | sort >"$folder/got"
+cmp "$folder/want" "$folder/got" || complain "kernels: $(diff "$folder/want" "$folder/got" | grep '^[<>]' | tr '\n' ' ')"
+kernels=$(wc -l <"$folder/got")
+# One of each for every kernel, and zero.
+for key in private_segment_fixed_size vgpr_spill_count; do
+    clean=$(grep -c "\\.$key: *0\$" "$folder/notes" || true)
+    [ "$clean" -eq "$kernels" ] || complain "$key is 0 for $clean of $kernels kernels"
+done
+grep -q hidden_block_count "$folder/notes" && complain "implicit arguments of version 5"
+echo "$kernels kernels, at most $(sed -n 's/^ *\.vgpr_count: *//p' "$folder/notes" | sort -n | tail -n 1) registers"
+rm -f "$folder/notes" "$folder/want" "$folder/got"
+exit $failed

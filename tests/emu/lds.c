@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * LDS bytes and their shadow. */
+#include "lds.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Of each byte, the last write and the last read: epoch << 8 | wave, with ATOMIC and OPEN above the wave. 0: never. Epochs start at 1. */
+struct shadow {
+    uint32_t write, read;
+};
+#define WAVE_MASK 31u
+#define MANY 31u    /* readers: several waves. A workgroup has at most 16 */
+#define ATOMIC 32u
+#define OPEN 64u    /* the write is not known to be complete: of use to its own wave only, and a load into LDS to nobody */
+#define TO_LDS 128u
+#define EPOCH_SHIFT 8
+
+bool emu_lds_init(struct emu_group *group, uint32_t bytes)
+{
+    group->epoch = 1;
+    group->lds_bytes = bytes;
+    if (bytes == 0) {
+        return true;
+    }
+    group->lds = malloc(bytes);
+    group->lds_shadow = calloc(bytes, sizeof(struct shadow));
+    if (group->lds == NULL || group->lds_shadow == NULL) {
+        return false;
+    }
+    memset(group->lds, 0xa5, bytes); /* what the workgroup before left */
+    return true;
+}
+
+void emu_lds_finish(struct emu_group *group)
+{
+    free(group->lds);
+    free(group->lds_shadow);
+}
+
+static bool race(struct emu_wave *w, unsigned lane, uint32_t addr, enum emu_lds_use use, const char *was, uint32_t mark)
+{
+    uint32_t other = mark & WAVE_MASK;
+    const char *now = use == EMU_LDS_READ ? "read" : use == EMU_LDS_WRITE ? "write" : "atomic";
+
+    if (mark & TO_LDS) {
+        return emu_wave_fail(w, "lane %u: LDS %s at %u before the load into it by wave %u was waited for", lane, now, (unsigned)addr, (unsigned)other);
+    }
+    if (mark & OPEN) {
+        return emu_wave_fail(w, "lane %u: LDS race at %u: %s, and a %s by wave %u that was not waited for before the barrier", lane, (unsigned)addr, now, was,
+                             (unsigned)other);
+    }
+    if (other == MANY) {
+        return emu_wave_fail(w, "lane %u: LDS race at %u: %s, and %s by several waves since the last barrier", lane, (unsigned)addr, now, was);
+    }
+    return emu_wave_fail(w, "lane %u: LDS race at %u: %s, and %s by wave %u since the last barrier", lane, (unsigned)addr, now, was, (unsigned)other);
+}
+
+/* Ordered behind the write of this mark? */
+static bool after_write(uint32_t mark, uint32_t epoch, uint32_t self, bool atomic)
+{
+    if ((mark & TO_LDS) != 0) {
+        return false;
+    }
+    if ((mark & WAVE_MASK) == self) {
+        return true;
+    }
+    return mark == 0 || ((mark >> EPOCH_SHIFT != epoch && (mark & OPEN) == 0) || (atomic && (mark & ATOMIC) != 0));
+}
+
+static bool touch_byte(struct emu_wave *w, unsigned lane, uint32_t addr, struct shadow *s, enum emu_lds_use use)
+{
+    uint32_t epoch = w->group->epoch, self = w->index, mark = epoch << EPOCH_SHIFT | self | (use == EMU_LDS_ATOMIC ? ATOMIC : 0);
+
+    if (use == EMU_LDS_ATOMIC && s->write == 0) {
+        return emu_wave_fail(w, "lane %u: LDS byte %u is read, which was never written", lane, (unsigned)addr);
+    }
+    if (!after_write(s->write, epoch, self, use == EMU_LDS_ATOMIC)) {
+        return race(w, lane, addr, use, "written", s->write);
+    }
+    if (use == EMU_LDS_READ) {
+        s->read = s->read >> EPOCH_SHIFT == epoch && (s->read & WAVE_MASK) != self ? epoch << EPOCH_SHIFT | MANY : mark;
+        return true;
+    }
+    if (s->read >> EPOCH_SHIFT == epoch && (s->read & WAVE_MASK) != self) {
+        return race(w, lane, addr, use, "read", s->read);
+    }
+    s->write = mark;
+    return true;
+}
+
+uint8_t *emu_lds_touch(struct emu_wave *w, unsigned lane, uint32_t addr, uint32_t bytes, uint32_t alignment, enum emu_lds_use use)
+{
+    struct emu_group *g = w->group;
+    struct shadow *s;
+
+    if (addr % alignment != 0) {
+        emu_wave_fail(w, "lane %u: LDS address %u is not a multiple of %u", lane, (unsigned)addr, (unsigned)alignment);
+        return NULL;
+    }
+    if (addr >= g->lds_bytes || bytes > g->lds_bytes - addr) {
+        emu_wave_fail(w, "lane %u: %u bytes at LDS address %u are out of bounds: the workgroup has %u", lane, (unsigned)bytes, (unsigned)addr,
+                      (unsigned)g->lds_bytes);
+        return NULL;
+    }
+    s = (struct shadow *)g->lds_shadow + addr;
+    for (uint32_t i = 0; i < bytes; i++) {
+        if (!touch_byte(w, lane, addr + i, &s[i], use)) {
+            return NULL;
+        }
+    }
+    return g->lds + addr;
+}
+
+bool emu_lds_written(const struct emu_wave *w, uint32_t addr, uint32_t bytes)
+{
+    const struct shadow *s = (const struct shadow *)w->group->lds_shadow + addr;
+
+    for (uint32_t i = 0; i < bytes; i++) {
+        if (s[i].write == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- what is outstanding at a barrier ---- */
+
+/* Calls mark on the shadow of all bytes that an LDS access touched. */
+typedef void mark_fn(struct shadow *s, uint32_t self, uint32_t epoch);
+
+static void mark_access(struct emu_wave *w, const struct emu_access *a, mark_fn *mark)
+{
+    for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+        if ((a->exec >> lane & 1) == 0) {
+            continue;
+        }
+        for (unsigned part = 0; part < a->num_runs; part++) { /* DS: how many places a lane touches, size bytes each */
+            struct shadow *s = (struct shadow *)w->group->lds_shadow + (part == 0 ? (uint32_t)a->addr[lane] : (uint32_t)(a->addr[lane] >> 32));
+
+            for (uint32_t i = 0; i < a->size; i++) {
+                mark(&s[i], w->index, w->group->epoch);
+            }
+        }
+    }
+}
+
+static void open_mark(struct shadow *s, uint32_t self, uint32_t epoch)
+{
+    if ((s->write & WAVE_MASK) == self && s->write != 0) {
+        s->write |= OPEN;
+    }
+    if ((s->read & WAVE_MASK) == self && s->read != 0) {
+        s->read = (epoch + 1) << EPOCH_SHIFT | self; /* as if it were read behind the barrier */
+    }
+}
+
+static void close_mark(struct shadow *s, uint32_t self, uint32_t epoch)
+{
+    if ((s->write & WAVE_MASK) == self && (s->write & OPEN) != 0) {
+        s->write = epoch << EPOCH_SHIFT | (s->write & (WAVE_MASK | ATOMIC));
+    }
+}
+
+void emu_lds_barrier(struct emu_wave *w)
+{
+    for (struct emu_access *a = w->lgkm; a != NULL; a = a->next_lgkm) {
+        if (a->kind == EMU_ACCESS_DS && a->num_runs > 0) {
+            mark_access(w, a, open_mark);
+            a->late = true;
+        }
+    }
+}
+
+static void release(struct emu_wave *w, const struct emu_access *a)
+{
+    struct shadow *shadow = w->group->lds_shadow;
+
+    for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+        for (uint32_t i = 0; (a->exec >> lane & 1) && i < a->width; i++) {
+            struct shadow *s = &shadow[a->lds_base + lane * a->width + i];
+
+            if ((s->write & TO_LDS) != 0 && (s->write & WAVE_MASK) == w->index) {
+                s->write = w->group->epoch << EPOCH_SHIFT | w->index;
+            }
+        }
+    }
+}
+
+void emu_lds_retire(struct emu_wave *w, struct emu_access *a)
+{
+    if (a->kind == EMU_ACCESS_TO_LDS) {
+        release(w, a);
+    } else if (a->late) {
+        mark_access(w, a, close_mark);
+    }
+}
+
+/* ---- loads into LDS ---- */
+
+bool emu_lds_expect(struct emu_wave *w, struct emu_access *a)
+{
+    struct shadow *shadow = w->group->lds_shadow;
+
+    for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+        uint32_t addr = a->lds_base + lane * a->width;
+
+        if (a->exec >> lane & 1) {
+            if (emu_lds_touch(w, lane, addr, a->width, 4, EMU_LDS_WRITE) == NULL) {
+                return false;
+            }
+            for (uint32_t i = 0; i < a->width; i++) {
+                shadow[addr + i].write |= OPEN | TO_LDS;
+            }
+        }
+    }
+    return true;
+}
+
+void emu_lds_arrive(struct emu_wave *w, struct emu_access *a)
+{
+    for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+        if (a->exec >> lane & 1) {
+            memcpy(w->group->lds + a->lds_base + lane * a->width, a->data + (size_t)lane * a->width, a->width);
+        }
+    }
+}

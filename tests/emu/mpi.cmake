@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+#
+# The tests of tests/mpi on the interpreter, unchanged: each rank a process with a GPU of its own. gfx942 runs all of it, the others a selection: they differ
+# in the code and in the rules of their caches, not in the library.
+set(emu_built)
+foreach(arch gfx942 gfx90a gfx950)
+  if(arch IN_LIST amd_built)
+    list(APPEND emu_built ${arch})
+  endif()
+endforeach()
+if(NOT emu_built)
+  message(STATUS "No AMD code objects: the tests on the interpreter are left out")
+  return()
+endif()
+
+# ARCHS: default all. NAME: default the program's.
+function(add_emu_mpi_test program)
+  cmake_parse_arguments(E "" "NAME;TIMEOUT" "RANKS;ARGS;ENV;ARCHS;LABELS" ${ARGN})
+  if(NOT E_NAME)
+    set(E_NAME ${program})
+  endif()
+  if(NOT E_TIMEOUT)
+    set(E_TIMEOUT 120)
+  endif()
+  if(NOT E_ARCHS)
+    set(E_ARCHS ${emu_built})
+  endif()
+  math(EXPR watchdog "${E_TIMEOUT} - 5")
+  foreach(arch ${E_ARCHS})
+    if(arch IN_LIST emu_built)
+      ccl_add_mpi_test(emu.${E_NAME}.${arch} mpi_${program} RANKS ${E_RANKS} TIMEOUT ${E_TIMEOUT} LABELS mpi emu ${E_LABELS} ARGS ${E_ARGS}
+                       ENV CCL_BACKEND=emu:${arch} CCL_TEST_WATCHDOG=${watchdog} ${E_ENV})
+    endif()
+  endforeach()
+  add_dependencies(mpi_${program} ccl_emu)
+endfunction()
+
+# In one process, many schedules; and the mutants.
+function(add_emu_schedules name)
+  cmake_parse_arguments(E "" "TIMEOUT" "ARGS;LABELS" ${ARGN})
+  ccl_add_unit_test(emu.${name} emu_schedules TIMEOUT ${E_TIMEOUT} LABELS unit emu ${E_LABELS} ARGS ${E_ARGS})
+endfunction()
+foreach(arch ${emu_built})
+  add_emu_schedules(schedules.${arch} TIMEOUT 120 ARGS --arch ${arch} --schedules 4)
+  add_emu_schedules(schedules_long.${arch} TIMEOUT 3000 ARGS --arch ${arch} --schedules 200 --seed 2 LABELS long)
+endforeach()
+# The objects of version 4 that check.hipcc made.
+if(kernels_v4 AND gfx90a IN_LIST emu_built)
+  foreach(case ll_3 push_3 copy_open)
+    string(REGEX REPLACE "_.*" "" stem ${case})
+    add_emu_schedules(v4.${case} TIMEOUT 60 ARGS --arch gfx90a --kernel ${case} --schedules 4 --replace ${kernels_v4}/${stem}_gfx90a.co)
+    set_tests_properties(emu.v4.${case} PROPERTIES FIXTURES_REQUIRED kernels_v4)
+  endforeach()
+endif()
+add_emu_schedules(schedules_slots TIMEOUT 60 ARGS --kernel push_3 --only 12 --slots 4 --schedules 10)
+add_emu_schedules(schedules_repeat TIMEOUT 60 ARGS --kernel mix --schedules 5 --repeat)
+
+if(Python3_FOUND AND gfx942 IN_LIST emu_built)
+  set(mutants_py ${CMAKE_CURRENT_SOURCE_DIR}/mutants.py)
+  set(mutant_dir ${CMAKE_CURRENT_BINARY_DIR}/mutants)
+  file(MAKE_DIRECTORY ${mutant_dir})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/mutant_list.py)
+  execute_process(COMMAND ${Python3_EXECUTABLE} ${mutants_py} list OUTPUT_VARIABLE mutants COMMAND_ERROR_IS_FATAL ANY)
+  file(GLOB mutable_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*.h ${PROJECT_SOURCE_DIR}/kernels/*.hip ${PROJECT_SOURCE_DIR}/include/ccl/*.h)
+  set(mutant_objects)
+  foreach(mutant ${mutants})
+    add_custom_command(OUTPUT ${mutant_dir}/${mutant}.co
+                       COMMAND ${Python3_EXECUTABLE} ${mutants_py} make ${mutant} ${PROJECT_SOURCE_DIR} ${mutant_dir} ${hip_clang_gfx942} gfx942
+                       DEPENDS ${mutants_py} ${CMAKE_CURRENT_SOURCE_DIR}/mutant_list.py ${mutable_sources} COMMENT "Mutant ${mutant}" VERBATIM)
+    list(APPEND mutant_objects ${mutant_dir}/${mutant}.co)
+  endforeach()
+  add_custom_target(emu_mutants ALL DEPENDS ${mutant_objects})
+  add_test(NAME emu.mutants COMMAND ${Python3_EXECUTABLE} ${mutants_py} run ${mutant_dir} $<TARGET_FILE:emu_schedules> gfx942
+           --gate "${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/isa/gates.py --arch gfx942")
+  ccl_set_test_properties(emu.mutants LABELS unit emu TIMEOUT 300 PROCESSORS 2)
+endif()
+
+if(NOT MPI_C_FOUND)
+  return()
+endif()
+add_emu_mpi_test(allgather RANKS 2 3 4 8 ARGS tiny ARCHS gfx942)
+add_emu_mpi_test(allgather RANKS 3 ARGS tiny ARCHS gfx90a gfx950)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+#
+# CTest isa.<arch>: the gates (gates.py) on the code objects of one architecture, then that they reject what they must: every kernel of bad.hip, and the direct
+# all-gather with bases looked up inside the loop (inside.hip). The table is printed, and compared with the one
+# in docs/kernels.md when the compiler is the one named there; --write renews it.
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import code_object
+import flow
+import gates
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+FLAGS = ('-x', 'hip', '--cuda-device-only', '--no-gpu-bundle-output', '-O3', '-nogpulib', '-nogpuinc', '-mcode-object-version=5', '-std=c++17',
+         f'-I{ROOT}/include', f'-I{ROOT}/kernels')
+
+
+def compile_kernels(clang, arch, source, out, *more):
+    subprocess.run([clang, *FLAGS, *more, f'--offload-arch={arch}', '-o', out, source], check=True)
+    return code_object.read_code_object(out)
+
+
+def check_rejections(clang, arch, folder):
+    """Every kernel of bad.hip gets the complaint it is there for."""
+    source = os.path.join(HERE, 'bad.hip')
+    budgets, failed = gates.read_budgets([source]), 0
+    kernels = compile_kernels(clang, arch.name, source, os.path.join(folder, 'bad.co'), '-Wno-everything')
+    for kernel in kernels.values():
+        budget = gates.budget_of(budgets, kernel)
+        want = budget['expect'] if budget else 'no budget'
+        if budget and 'cdna' in budget and not arch.cdna:
+            continue
+        said = gates.check_kernel(kernel, arch, budget)
+        if not any(want in text for text in said):
+            print(f'bad.hip: {kernel.name} for {arch.name}: no complaint with "{want}", but {said}')
+            failed += 1
+    return failed, len(kernels)
+
+
+def check_inside(clang, arch, folder, before_and_after):
+    """The direct loop with bases looked up inside is rejected. before_and_after: the kernels as they are."""
+    kernel = compile_kernels(clang, arch.name, os.path.join(HERE, 'inside.hip'), os.path.join(folder, 'inside.co'))['ccl_k_push_8']
+    said = gates.check_kernel(kernel, arch, gates.budget_of(gates.read_budgets(gates.budget_files()), kernel))
+    failed = not any('tile loop' in text for text in said)
+    if failed:
+        print(f'push_8 with bases inside the loop for {arch.name}: no complaint about its tile loop, but {said}')
+    print('\ndirect all-gather, 8 destinations          stores  waits that retire stores  fewest in flight behind a wait')
+    for name, k in (('bases looked up inside the loop', kernel), ('as it is', before_and_after['ccl_k_push_8'])):
+        loops = [loop for loop in k.loops if loop.inner and stores_of(k, loop) >= 8 and any(i.load and i.wide for i in k.loop_code(loop))]
+        for loop in loops or [l for l in k.loops if stores_of(k, l) >= 8 and any(i.load and i.wide for i in k.loop_code(l))][:1]:
+            drains = flow.count_drains(k, loop, arch) if loop.inner else None
+            numbers = (drains.retiring, drains.low) if drains else ('not an innermost loop', '')
+            print(f'{name:42}  {stores_of(k, loop):6}  {numbers[0]!s:>24}  {numbers[1]!s:>30}')
+    return failed
+
+
+def stores_of(kernel, loop):
+    return sum(i.store and i.wide for i in kernel.loop_code(loop))
+
+
+def doc_table(rows):
+    """A table in Markdown; neighbours with equal numbers share a row."""
+    lines, last = ['| kernel | VGPR | SGPR | LDS | waves a SIMD | tile loop: stores, in flight, drains, live VGPRs |', '|---|---|---|---|---|---|'], None
+    for name, vgprs, sgprs, lds, waves, _, _, _, tile in rows:
+        numbers = f'{vgprs} | {sgprs} | {lds} | {waves} | {tile}'
+        if last and last[2] == numbers:
+            last[1] = name
+        else:
+            last = [name, name, numbers]
+            lines.append(last)
+    return '\n'.join(row if isinstance(row, str) else f'| {row[0] if row[0] == row[1] else f"{row[0]} to {row[1]}"} | {row[2]} |' for row in lines)
+
+
+def check_doc(path, arch, version, rows, write):
+    """The table of docs/kernels.md, between its markers. Numbers are those of one compiler, so any other compares nothing."""
+    with open(path, encoding='utf-8') as f:
+        text = f.read()
+    marks = re.search(r'<!-- isa (\S+) %s -->\n(.*?)\n?<!-- isa end -->' % arch.name, text, re.S)
+    if not marks:
+        print(f'{path}: no place for the table of {arch.name}')
+        return 1
+    new = doc_table(rows)
+    if write:
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(text.replace(marks.group(0), f'<!-- isa {version} {arch.name} -->\n{new}\n<!-- isa end -->'))
+        return 0
+    if marks.group(1) != version:
+        print(f'clang {version}: the table of docs/kernels.md is of clang {marks.group(1)}, not compared')
+        return 0
+    if marks.group(2) != new:
+        print(f'{path}: the table of {arch.name} is stale, renew it with --write:\n{new}')
+        return 1
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--arch', required=True)
+    parser.add_argument('--clang', required=True)
+    parser.add_argument('--write', action='store_true', help='renew the table in docs/kernels.md')
+    parser.add_argument('objects', nargs='+', help='code objects, with and without trace')
+    args = parser.parse_args()
+    if not all(code_object.find_tool(t) for t in ('llvm-objdump', 'llvm-readelf')):
+        print('llvm-objdump or llvm-readelf not found: skipped')
+        return 77
+    arch = code_object.Arch(args.arch)
+    version = re.search(r'version (\S+)', subprocess.run([args.clang, '--version'], check=True, capture_output=True, text=True).stdout).group(1)
+    budgets, failed, rows, all_kernels = gates.read_budgets(gates.budget_files()), 0, [], {}
+    for path in args.objects:
+        traced = '_traced_' in os.path.basename(path)
+        kernels = code_object.read_code_object(path)
+        for k in kernels.values():
+            for text in gates.check_kernel(k, arch, gates.budget_of(budgets, k)):
+                print(f'{os.path.basename(path)}: {k.name}: {text}')
+                failed += 1
+        rows += [] if traced else [gates.describe(k, arch) for k in kernels.values()]
+        all_kernels.update({} if traced else kernels)
+    gates.print_table(rows)
+    with tempfile.TemporaryDirectory() as folder:
+        wrong, number = check_rejections(args.clang, arch, folder)
+        failed += wrong
+        if arch.cdna:
+            failed += check_inside(args.clang, arch, folder, all_kernels)
+    failed += check_doc(os.path.join(ROOT, 'docs', 'kernels.md'), arch, version, rows, args.write)
+    print(f'\n{arch.name}: {len(rows)} kernels and their traced forms, {number - wrong} of {number} bad kernels rejected, {failed} complaints')
+    return failed != 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

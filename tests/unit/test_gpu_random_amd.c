@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * unit.gpu_random with the bodies as they are on AMD: direct stores by push_direct_tiles.h, one exit for all failures. */
+/* CTEST: labels quick; timeout 120 */
+/* CTEST: labels long; timeout 900; args 4000 */
+#define CCL_FLAT_UNITS 0
+#include "test_gpu_random.c"
