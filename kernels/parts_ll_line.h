@@ -17,7 +17,7 @@ CCL_DEVICE void parts_ll_send(CCL_PARTS p, uint64_t line, CCL_CONST const struct
         const uint64_t head = bytes < LL_HEAD ? bytes : LL_HEAD;
         reduce_scale(p, line, src, head / p->esize);
         reduce_scale(p, line + 64, src + head, (bytes - head) / p->esize);
-    } else {
+    } else if (bytes != 0) { /* a rank that sends nothing may have no buffer */
         ll_put(line, 0, src, bytes);
     }
 }
@@ -63,7 +63,7 @@ CCL_DEVICE void parts_ll_body(CCL_PARTS p)
     for (uint32_t d = 1; d < a->n; d++) {
         ccl_notify(a, ccl_rotate(a, d));
     }
-    if (!join && a->src + own->send_off != a->dst + own->recv_off) {
+    if (!join && own->recv_bytes != 0 && a->src + own->send_off != a->dst + own->recv_off) {
         memcpy((void *)(a->dst + own->recv_off), (const void *)(a->src + own->send_off), own->recv_bytes);
     } else if (join && (p->parts & CCL_PARTS_SCALED)) {
         parts_ll_send(p, ccl_ll_addr(a, me, n, a->rank), own);
@@ -81,7 +81,7 @@ CCL_DEVICE void parts_ll_body(CCL_PARTS p)
             ccl_fail(a, n, 0, bad != 0 ? bad : CCL_BAD_MISMATCH, src, none, 0, 1);
             return;
         }
-        if (!join) {
+        if (!join && parts_pair(p, src)->recv_bytes != 0) {
             ll_get(line, 0, a->dst + parts_pair(p, src)->recv_off, parts_pair(p, src)->recv_bytes);
         }
     }

@@ -3,7 +3,7 @@
  * Proves that a program written for NCCL gets NCCL's results: every collective, in place and not, with NULL where NCCL allows it, sends and receives in
  * groups, operators of its own, splits, registrations; ranks are processes and the stream is the default one. The numbers are small integers, exact
  * in every type used. */
-/* CTEST: ranks 1 2 3 4; labels quick */
+/* CTEST: ranks 1 2 3; labels quick */
 /* CTEST: ranks 3; env NCCL_COMM_BLOCKING=0; name background */
 #include <mpi.h>
 
