@@ -35,16 +35,18 @@ set(ccl_code_rows)
 set(ccl_code_asm)
 set(ccl_code_files)
 set(ccl_amd_images) # the ELF files of all architectures, also where bundles are embedded
-set(probe_source "extern \"C\" __attribute__((global)) void probe(int *p) { *p = 1; }\n")
+# Old compilers know an architecture before they know its clock.
+set(hip_probe "#include \"kernel.h\"\nCCL_KERNEL_BOUNDS(probe, uint64_t, 256, 1) { *CCL_PTR(uint64_t, *a) = ccl_clock_ns() + ccl_grid(); }\n")
+set(cu_probe "extern \"C\" __attribute__((global)) void probe(int *p) { *p = 1; }\n")
 
 # Compile a probe kernel; the answer is kept in the cache under the compiler, its version and the architecture.
 function(probe_compiler compiler arch suffix out)
   execute_process(COMMAND ${compiler} --version OUTPUT_VARIABLE version ERROR_VARIABLE version)
-  string(MD5 key "${compiler} ${version} ${ARGN}")
+  string(MD5 key "${compiler} ${version} ${ARGN} ${${suffix}_probe}")
   set(key CCL_PROBE_${arch}_${key})
   if(NOT DEFINED CACHE{${key}})
     set(probe ${object_dir}/probe_${arch}.${suffix})
-    file(WRITE ${probe} "${probe_source}")
+    file(WRITE ${probe} "${${suffix}_probe}")
     execute_process(COMMAND ${compiler} ${ARGN} -o ${probe}.out ${probe} RESULT_VARIABLE rc OUTPUT_VARIABLE text ERROR_VARIABLE text)
     set(answer FALSE)
     if(rc EQUAL 0)

@@ -20,38 +20,55 @@ CCL_DEVICE void ccl_advert_send(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t
     }
 }
 
-/* Wait for peer's advert n and compare it with mine; *where gets its words 6 and 7. Word 0 is judged first: an LL advert has no words 2 to 7.
- * The acquire load of word 0 comes last in a round, so what it acquires covers the round that ends the wait. */
+#define CCL_ADVERT_ABSENT 0xffffffffu
+
+/* One look at peer's advert n: ABSENT, or what ccl_advert_wait returns. Word 0 is judged first: an LL advert has no words 2 to 7. The acquire load of word 0
+ * comes last, so what it acquires covers all of it. */
+CCL_DEVICE uint32_t ccl_advert_look(CCL_ARGS a, uint64_t line, uint32_t n, uint32_t words, uint64_t *where)
+{
+    ccl_vec16 q[3];
+    uint32_t all = 1;
+#pragma unroll
+    for (uint32_t i = 0; i < 3; i++) {
+        if (words == 8) {
+            q[i] = ccl_load_packet_system(line + 16 + 16 * i);
+            all &= CCL_LANE(q[i], 1) == n && CCL_LANE(q[i], 3) == n;
+        }
+    }
+    const uint64_t w = ccl_load_acquire_system_u64(line);
+    if (CCL_TAG(w) == n && CCL_VALUE(w) != a->sig) {
+        return CCL_VALUE(w) == CCL_SIG_REVOKED ? CCL_BAD_LEFT : CCL_BAD_MISMATCH;
+    }
+    if (CCL_TAG(w) != n || words != 8) {
+        return CCL_TAG(w) == n ? (uint32_t)CCL_BAD_NONE : CCL_ADVERT_ABSENT;
+    }
+    if (!all) {
+        return CCL_ADVERT_ABSENT;
+    }
+    const uint32_t lo = (uint32_t)a->part_bytes, hi = (uint32_t)(a->part_bytes >> 32);
+    *where = (uint64_t)CCL_LANE(q[2], 2) << 32 | CCL_LANE(q[2], 0);
+    const uint32_t same = CCL_LANE(q[0], 0) == lo && CCL_LANE(q[0], 2) == hi && CCL_LANE(q[1], 0) == lo && CCL_LANE(q[1], 2) == hi;
+    return same ? CCL_BAD_NONE : CCL_BAD_MISMATCH;
+}
+
+/* Wait for peer's advert n and compare it with mine; *where gets its words 6 and 7. Lanes of a wave leave together, those whose peers have not come with
+ * CCL_BAD_STOP when another one has seen an error. */
 CCL_DEVICE uint32_t ccl_advert_wait(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t peer, uint32_t words, uint64_t *where)
 {
     const uint64_t line = ccl_advert_addr(a, ccl_ctl_in(a, world, a->rank), n, peer);
-    for (uint32_t polls = 1;; polls++) {
-        ccl_vec16 q[3];
-        uint32_t all = 1, bad;
-#pragma unroll
-        for (uint32_t i = 0; i < 3; i++) {
-            if (words == 8) {
-                q[i] = ccl_load_packet_system(line + 16 + 16 * i);
-                all &= CCL_LANE(q[i], 1) == n && CCL_LANE(q[i], 3) == n;
-            }
+    uint32_t found = CCL_ADVERT_ABSENT;
+    for (uint32_t polls = 1; ccl_wave_any(found == CCL_ADVERT_ABSENT); polls++) {
+        if (found == CCL_ADVERT_ABSENT) {
+            found = ccl_advert_look(a, line, n, words, where);
         }
-        uint64_t w = ccl_load_acquire_system_u64(line);
-        if (CCL_TAG(w) == n && CCL_VALUE(w) != a->sig) {
-            return CCL_VALUE(w) == CCL_SIG_REVOKED ? CCL_BAD_LEFT : CCL_BAD_MISMATCH;
+        if (found == CCL_ADVERT_ABSENT) {
+            ccl_pause();
+            const uint32_t bad = (polls & 63) == 0 ? ccl_slow_poll(a, line, n, 0, peer, polls) : (uint32_t)CCL_BAD_NONE;
+            found = bad != CCL_BAD_NONE ? bad : found;
         }
-        if (CCL_TAG(w) == n && words != 8) {
-            return CCL_BAD_NONE;
-        }
-        if (CCL_TAG(w) == n && all) {
-            uint32_t lo = (uint32_t)a->part_bytes, hi = (uint32_t)(a->part_bytes >> 32);
-            *where = (uint64_t)CCL_LANE(q[2], 2) << 32 | CCL_LANE(q[2], 0);
-            return CCL_LANE(q[0], 0) == lo && CCL_LANE(q[0], 2) == hi && CCL_LANE(q[1], 0) == lo && CCL_LANE(q[1], 2) == hi
-                       ? CCL_BAD_NONE
-                       : CCL_BAD_MISMATCH;
-        }
-        ccl_pause();
-        if ((polls & 63) == 0 && (bad = ccl_slow_poll(a, line, n, 0, peer, polls)) != 0) {
-            return bad;
+        if (ccl_wave_any(found != CCL_ADVERT_ABSENT && found != CCL_BAD_NONE)) {
+            break;
         }
     }
+    return found == CCL_ADVERT_ABSENT ? (uint32_t)CCL_BAD_STOP : found;
 }

@@ -17,7 +17,7 @@ struct copy_shared {
  * not hide the reason. */
 #define COPY_SET_BAD(a, sh, why, whom)                                                      \
     do {                                                                                    \
-        if ((why) != CCL_BAD_STOP || (sh).bad == CCL_BAD_NONE) {                            \
+        if (ccl_reports(why, (sh).bad)) {                                                   \
             (sh).peer = (whom);                                                             \
             (sh).bad = (why);                                                               \
         }                                                                                   \

@@ -40,7 +40,7 @@ CCL_DEVICE_SLOW void ccl_fill_record(CCL_ARGS a, CCL_AS1 struct ccl_k_err *e, ui
 }
 
 /* Step 1: record and abort word in every host page, own first. Only one block of a rank writes the record. */
-CCL_DEVICE_SLOW void ccl_raise_called(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer, struct ccl_called called)
+CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer, struct ccl_called called)
 {
     struct ccl_k_priv *priv = (struct ccl_k_priv *)a->priv;
     struct ccl_k_page *own = (struct ccl_k_page *)a->page;
@@ -83,12 +83,6 @@ CCL_DEVICE_SLOW void ccl_raise_called(CCL_ARGS a, uint32_t n, uint32_t bad, uint
     for (uint32_t d = 0; d < a->n; d++) {
         ccl_notify(a, ccl_rotate(a, d));
     }
-}
-
-CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer)
-{
-    const struct ccl_called called = {a->desc.word1, a->desc.rows, a->desc.count};
-    ccl_raise_called(a, n, bad, peer, called);
 }
 
 /* The rank that failed first, as far as this rank's host page knows; `otherwise` when it was none or this one. */
@@ -161,10 +155,10 @@ CCL_DEVICE_SLOW void ccl_drain(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t 
 
 /* All of it. advert_out: this rank's adverts of n are at the peers. may_write: peers may store into user memory of this rank directly.
  * words_out: this block has sent the last word of every channel, so nobody waits for it. */
-CCL_DEVICE_SLOW void ccl_fail(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t bad, uint32_t peer,
-                              struct ccl_channels ch, uint32_t may_write, uint32_t words_out)
+CCL_DEVICE_SLOW void ccl_fail_called(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t bad, uint32_t peer, struct ccl_channels ch,
+                                     uint32_t may_write, uint32_t words_out, struct ccl_called called)
 {
-    ccl_raise(a, n, bad, peer);
+    ccl_raise(a, n, bad, peer, called);
     ccl_revoke(a, n);
     if (!words_out) {
         ccl_fence_release_system();
@@ -182,6 +176,13 @@ CCL_DEVICE_SLOW void ccl_fail(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t b
     if (may_write) {
         ccl_drain(a, n, block, ch.from_first, ch.from_last);
     }
+}
+
+CCL_DEVICE_SLOW void ccl_fail(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t bad, uint32_t peer,
+                              struct ccl_channels ch, uint32_t may_write, uint32_t words_out)
+{
+    const struct ccl_called called = {a->desc.word1, a->desc.rows, a->desc.count};
+    ccl_fail_called(a, n, block, bad, peer, ch, may_write, words_out, called);
 }
 
 #endif

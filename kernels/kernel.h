@@ -20,12 +20,15 @@
 #define CCL_CONST __attribute__((address_space(4)))
 #define CCL_FLAT_UNITS 0 /* the loop over tiles serves flat parts too */
 #define CCL_PUSH_DIRECT_BODY "push_direct_tiles.h"
+#define CCL_PARTS_DIRECT_BODY "parts_direct_tiles.h"
 #define CCL_ONE_EXIT 1 /* a block fails at the end of its kernel: all is inlined, and this way that code is there once */
 #define CCL_SHARED static __attribute__((shared))
 #define CCL_WARP 32u /* lanes that act together in control code: right for wave64 and wave32 */
-#define CCL_KERNEL_BOUNDS(name, type, threads, blocks)                                                            \
+#define CCL_KERNEL_BOUNDS(name, type, threads, blocks) CCL_KERNEL_VGPRS(name, type, threads, 64)
+#define CCL_KERNEL_LARGE(name, type) CCL_KERNEL_VGPRS(name, type, CCL_MAX_THREADS, 128)
+#define CCL_KERNEL_VGPRS(name, type, threads, vgprs)                                                              \
     CCL_DEVICE void ccl_body_##name(CCL_CONST const type *a);                                                     \
-    extern "C" __attribute__((global, amdgpu_flat_work_group_size(1, threads), amdgpu_num_vgpr(64))) void         \
+    extern "C" __attribute__((global, amdgpu_flat_work_group_size(1, threads), amdgpu_num_vgpr(vgprs))) void      \
         ccl_k_##name(type by_value)                                                                               \
     {                                                                                                              \
         (void)by_value;                                                                                            \
@@ -68,6 +71,17 @@ CCL_DEVICE void ccl_warp_sync(void)
     __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
     __builtin_amdgcn_wave_barrier();
 }
+/* True when it is so for some lane of the wave that is here. Lanes that have left a loop wait behind it for those still inside, so the wait of all must end
+ * with the first that has seen an error. */
+#if defined(CCL_ON_CDNA)
+#if __has_builtin(__builtin_amdgcn_ballot_w64)
+CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w64(x != 0) != 0; }
+#else /* clang 15; 33: not equal */
+CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return __builtin_amdgcn_uicmp(x, 0, 33) != 0; }
+#endif
+#else
+CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w32(x != 0) != 0; }
+#endif
 CCL_DEVICE void ccl_pause(void) { __builtin_amdgcn_s_sleep(1); }
 CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return (uint32_t)(((uint64_t)x * y) >> 32); }
 /* All outstanding loads of this wave have arrived, so that the first wait inside a loop need not drain stores too. */
@@ -103,6 +117,7 @@ CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr) { return *CCL_PTR(const 
 #define CCL_BULK /* copies through shared memory in bulk */
 #endif
 #define CCL_PUSH_DIRECT_BODY "push_direct_vectors.h"
+#define CCL_PARTS_DIRECT_BODY "parts_direct_moves.h"
 #define CCL_ONE_EXIT 0
 #define CCL_UNROLL 2
 #define CCL_SHARED __shared__
@@ -151,6 +166,7 @@ CCL_DEVICE void ccl_block_sync(void) { __syncthreads(); }
 CCL_DEVICE void ccl_block_release_system(void) { __syncthreads(); }
 CCL_DEVICE void ccl_flag_release_system(void) { ccl_fence_release_system(); }
 CCL_DEVICE void ccl_warp_sync(void) { __syncwarp(); }
+CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return x; } /* lanes go their own ways */
 CCL_DEVICE void ccl_pause(void) {}
 CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return __umulhi(x, y); }
 #define CCL_AFRESH(a) ((void)(a))
@@ -192,6 +208,8 @@ CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr)
 #include "host_copy.h"
 
 #define CCL_CONST
+#define CCL_ONE_EXIT 0
+#define CCL_NO_UNROLL
 #define CCL_SHARED
 #define CCL_WARP 1u
 #define CCL_KERNEL_BOUNDS(name, type, threads, blocks)                                            \
@@ -214,6 +232,11 @@ CCL_DEVICE void ccl_block_sync(void) {}
  * which is nothing on x86. CCL_LITMUS_NO_RELEASE, for tests only, leaves it out: the thread sanitizer must then report a race. */
 CCL_DEVICE void ccl_block_release_system(void) {}
 CCL_DEVICE void ccl_warp_sync(void) {}
+CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return x; }
+#define CCL_AFRESH(a) ((void)(a))
+CCL_DEVICE uint32_t ccl_afresh(uint32_t v) { return v; }
+CCL_DEVICE uint32_t ccl_uniform(uint32_t v) { return v; }
+CCL_DEVICE uint64_t ccl_uniform_u64(uint64_t v) { return v; }
 #if defined(CCL_LITMUS_NO_RELEASE)
 #define ccl_publish_system ccl_store_relaxed_system_u64
 #else
@@ -249,6 +272,7 @@ CCL_DEVICE void ccl_spin(uint32_t flags)
 #endif
 
 #if !defined(CCL_ON_HOST)
+#define CCL_NO_UNROLL _Pragma("unroll 1")
 #define CCL_DEAD_GRACE_NS 1000000000u /* kernels of a dead process may run on for a moment (MPS) */
 #define ccl_note_failure()
 #define CCL_ADVERT_BODY "advert_packets.h"
@@ -267,6 +291,10 @@ CCL_DEVICE void ccl_spin(uint32_t flags)
 #define CCL_MAX_THREADS 512
 #define CCL_LL_MAX_THREADS 544 /* and a warp beside the data */
 #define CCL_KERNEL(name, type) CCL_KERNEL_BOUNDS(name, type, CCL_MAX_THREADS, 2)
+/* One that needs more registers, where a compute unit holds two blocks all the same. */
+#if !defined(CCL_KERNEL_LARGE)
+#define CCL_KERNEL_LARGE(name, type) CCL_KERNEL(name, type)
+#endif
 /* A collective with its number of ranks compiled in, 0: any. */
 #if !defined(CCL_KERNEL_WORLD)
 #define CCL_KERNEL_WORLD(name, world, threads, blocks) CCL_KERNEL_BOUNDS(name, struct ccl_k_coll_args, threads, blocks)

@@ -197,10 +197,7 @@ CCL_DEVICE void ll_receive(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t firs
 
 CCL_DEVICE void ll_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point point)
 {
-    (void)a, (void)point;
-    if (ccl_tid() == 0) {
-        CCL_TRACE_NOTE(a, n, point);
-    }
+    CCL_TRACE_NOTE_FIRST(a, n, point);
 }
 
 /* ---- adverts ---- */
@@ -217,7 +214,7 @@ CCL_DEVICE void ll_helper(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t lane,
         uint64_t where;
         uint32_t peer = ccl_rotate_in(a, world, d), bad = ccl_advert_wait(a, world, n, peer, 2, &where);
         if (bad) {
-            if (bad != CCL_BAD_STOP || sh->bad == CCL_BAD_NONE) {
+            if (ccl_reports(bad, sh->bad)) {
                 sh->peer = peer;
                 sh->bad = bad;
             }

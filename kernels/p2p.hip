@@ -23,23 +23,18 @@ struct p2p_lane {
     uint32_t phase, tag, chunk;
 };
 
-/* What all threads do for a lane next. */
+/* What all threads do next, for which lane. */
 struct p2p_move {
     uint64_t dst, src, bytes;
-    uint32_t progress;
+    uint32_t lane, progress;
 };
 
-#define P2P_MEMORY(name)                  \
-    CCL_SHARED struct {                   \
-        struct p2p_lane lane[P2P_LANES];  \
-        struct p2p_move move;             \
-        uint32_t lanes, left;             \
-        uint32_t bad, bad_lane;           \
-    } name
-
+/* Shared memory of a block. The first thread alone looks at the lanes and words, and decides; the others read `move` and `bad` behind a barrier. */
 struct p2p_block {
-    struct p2p_lane *lane;
-    struct p2p_move *move;
+    struct p2p_lane lane[P2P_LANES];
+    struct p2p_move move;
+    uint32_t lanes, next; /* number of lanes; the one to look at first */
+    uint32_t bad, bad_lane;
 };
 
 CCL_DEVICE uint32_t p2p_op(uint32_t word1) { return word1 & 63; }
@@ -65,7 +60,7 @@ CCL_DEVICE uint64_t p2p_seq_addr(CCL_P2P p, uint32_t item)
 
 CCL_DEVICE uint32_t p2p_chunks(CCL_P2P p, uint32_t item) { return (uint32_t)((p->item[item].bytes + p->lay.slot_bytes - 1) / p->lay.slot_bytes); }
 
-/* First thread from here on, but for p2p_run. */
+/* First thread from here on, up to the kernel. */
 
 CCL_DEVICE void p2p_post(CCL_P2P p, uint64_t addr, uint32_t peer, uint64_t word)
 {
@@ -228,20 +223,20 @@ CCL_DEVICE void p2p_moved(CCL_P2P p, struct p2p_lane *l, uint64_t bytes)
 }
 
 /* Why to stop waiting, if at all; *lane: for whose sake. A message that is over on a second look is no reason. */
-CCL_DEVICE_SLOW uint32_t p2p_why(CCL_P2P p, const struct p2p_block *b, uint32_t lanes, uint32_t *lane)
+CCL_DEVICE_SLOW uint32_t p2p_why(CCL_P2P p, const struct p2p_block *b, uint32_t *lane)
 {
     CCL_ARGS a = &p->c;
     const struct ccl_k_page *page = (const struct ccl_k_page *)a->page;
     if (ccl_load_acquire_system_u64((uint64_t)&page->abort) != 0) {
         const uint32_t origin = ccl_origin(a, a->n);
-        for (uint32_t i = 0; i < lanes; i++) {
+        for (uint32_t i = 0; i < b->lanes; i++) {
             if (b->lane[i].phase != P2P_OVER && (origin == a->n || p2p_peer(p, b->lane[i].item) == origin || b->lane[*lane].phase == P2P_OVER)) {
                 *lane = i;
             }
         }
         return CCL_BAD_STOP;
     }
-    for (uint32_t i = 0; i < lanes; i++) {
+    for (uint32_t i = 0; i < b->lanes; i++) {
         if (b->lane[i].phase == P2P_OVER) {
             continue;
         }
@@ -259,17 +254,17 @@ CCL_DEVICE_SLOW uint32_t p2p_why(CCL_P2P p, const struct p2p_block *b, uint32_t 
 }
 
 /* Tell everybody, revoke, LEFT, and wait until no peer can store into a receive buffer of this rank any more. */
-CCL_DEVICE_SLOW void p2p_fail(CCL_P2P p, const struct p2p_block *b, uint32_t lanes, uint32_t bad, uint32_t lane)
+CCL_DEVICE_SLOW void p2p_fail(CCL_P2P p, const struct p2p_block *b, uint32_t bad, uint32_t lane)
 {
     CCL_ARGS a = &p->c;
     struct ccl_k_priv *priv = (struct ccl_k_priv *)a->priv;
     const struct p2p_lane *bad_lane = &b->lane[lane];
     const struct ccl_called called = {p->item[bad_lane->item].word1, 1, p->item[bad_lane->item].bytes};
-    ccl_raise_called(a, bad_lane->tag, bad, p2p_peer(p, bad_lane->item), called);
+    ccl_raise(a, bad_lane->tag, bad, p2p_peer(p, bad_lane->item), called);
     ccl_fence_release_system();
     ccl_or_relaxed_agent_u64((uint64_t)&priv->stop, 1);
     ccl_or_relaxed_agent_u64((uint64_t)&priv->op, CCL_OP_STOPPED);
-    for (uint32_t i = 0; i < lanes; i++) {
+    for (uint32_t i = 0; i < b->lanes; i++) {
         const struct p2p_lane *l = &b->lane[i];
         const uint32_t peer = l->phase != P2P_OVER ? p2p_peer(p, l->item) : 0;
         if (l->phase != P2P_OVER && !p2p_sends(p, l->item) && l->phase != P2P_START) {
@@ -283,7 +278,7 @@ CCL_DEVICE_SLOW void p2p_fail(CCL_P2P p, const struct p2p_block *b, uint32_t lan
         ccl_notify(a, ccl_rotate(a, d));
     }
     const uint64_t start = ccl_clock_ns();
-    for (uint32_t i = 0; i < lanes; i++) {
+    for (uint32_t i = 0; i < b->lanes; i++) {
         const struct p2p_lane *l = &b->lane[i];
         if (l->phase == P2P_OVER || p2p_sends(p, l->item) || l->phase == P2P_START || p->item[l->item].where == 0) {
             continue;
@@ -326,12 +321,57 @@ CCL_DEVICE uint32_t p2p_open(CCL_P2P p, struct p2p_block *b)
     return lanes;
 }
 
+/* What a look at all lanes has led to. */
+enum p2p_found { P2P_NOTHING, P2P_PROGRESS, P2P_MOVE, P2P_END };
+
+/* Look at the lanes in turn, until one has something to move. */
+CCL_DEVICE uint32_t p2p_scan(CCL_P2P p, struct p2p_block *b)
+{
+    uint32_t found = P2P_NOTHING, left = 0;
+    for (uint32_t k = 0, i = b->next; k < b->lanes; k++, i = i + 1 == b->lanes ? 0 : i + 1) {
+        struct p2p_lane *l = &b->lane[i];
+        if (l->phase == P2P_OVER) {
+            continue;
+        }
+        const uint32_t bad = p2p_look(p, l, &b->move);
+        if (bad) {
+            b->bad = bad;
+            b->bad_lane = i;
+            return P2P_END;
+        }
+        if (b->move.bytes != 0) {
+            b->move.lane = i;
+            b->next = i + 1 == b->lanes ? 0 : i + 1;
+            return P2P_MOVE;
+        }
+        found = b->move.progress ? (uint32_t)P2P_PROGRESS : found;
+        left |= l->phase != P2P_OVER;
+    }
+    b->move.bytes = 0;
+    return left ? found : (uint32_t)P2P_END;
+}
+
+/* Nothing could be done for a while. A message that has come meanwhile counts more than a peer's death. */
+CCL_DEVICE uint32_t p2p_look_around(CCL_P2P p, struct p2p_block *b)
+{
+    uint32_t whose = 0;
+    const uint32_t why = p2p_why(p, b, &whose), found = why > CCL_BAD_STOP ? p2p_scan(p, b) : (uint32_t)P2P_NOTHING;
+    if (why == CCL_BAD_NONE || found != P2P_NOTHING) {
+        return found;
+    }
+    b->bad = why;
+    b->bad_lane = whose;
+    return P2P_END;
+}
+
 #if defined(CCL_ON_HOST)
 
+#define P2P_LOOK_EVERY 8u
+
 /* A second of sleeps without a ring: the host is told whom this kernel waits for. */
-static uint64_t p2p_stalled(CCL_P2P p, const struct p2p_block *b, uint32_t lanes)
+static uint64_t p2p_stalled(CCL_P2P p, const struct p2p_block *b)
 {
-    for (uint32_t i = 0; i < lanes; i++) {
+    for (uint32_t i = 0; i < b->lanes; i++) {
         if (b->lane[i].phase != P2P_OVER) {
             return (uint64_t)b->lane[i].tag << 32 | (p2p_peer(p, b->lane[i].item) + 1);
         }
@@ -339,119 +379,92 @@ static uint64_t p2p_stalled(CCL_P2P p, const struct p2p_block *b, uint32_t lanes
     return 0;
 }
 
-/* Nothing could be done for so many looks: sleep until a peer rings. `once` looks at all lanes once more. */
-#define P2P_IDLE(a, polls, once)                                         \
-    if ((polls) <= (a)->spin) {                                          \
-        ccl_spin((a)->flags);                                            \
-    } else {                                                             \
-        if (ccl_block->idle != 0) {                                      \
-            ccl_block->idle();                                           \
-        }                                                                \
-        if ((polls) - (a)->spin > 10) {                                  \
-            shown = p2p_stalled(p, &b, lanes);                           \
-            __atomic_store_n(&((struct ccl_k_page *)(a)->page)->stalled, shown, __ATOMIC_RELAXED); \
-        }                                                                \
-        const uint32_t bell = ccl_host_sleep_begin(a);                   \
-        ccl_host_sleep_end(a, bell, !(once));                            \
+/* Nothing was found so many times: after a while, sleep until a peer rings, unless one more look at everything finds something. */
+CCL_DEVICE uint32_t p2p_idle(CCL_P2P p, struct p2p_block *b, uint32_t polls, uint64_t *shown)
+{
+    CCL_ARGS a = &p->c;
+    uint32_t whose = 0;
+    if (polls <= a->spin) {
+        ccl_spin(a->flags);
+        return P2P_NOTHING;
     }
-#define P2P_LOOK_EVERY 8u
+    if (ccl_block->idle != 0) {
+        ccl_block->idle();
+    }
+    if (polls - a->spin > 10) {
+        *shown = p2p_stalled(p, b);
+        __atomic_store_n(&((struct ccl_k_page *)a->page)->stalled, *shown, __ATOMIC_RELAXED);
+    }
+    const uint32_t bell = ccl_host_sleep_begin(a), found = p2p_scan(p, b);
+    ccl_host_sleep_end(a, bell, found == P2P_NOTHING && p2p_why(p, b, &whose) == CCL_BAD_NONE);
+    return found;
+}
 
 #else
 
-#define P2P_IDLE(a, polls, once) ccl_pause();
 #define P2P_LOOK_EVERY 256u
+#define p2p_idle(p, b, polls, shown) (ccl_pause(), (uint32_t)P2P_NOTHING)
 
 #endif
 
-/* All lanes once. All threads. Returns 1 when something was done, 2 after an error. */
-CCL_DEVICE uint32_t p2p_round(CCL_P2P p, struct p2p_block *b, uint32_t lanes, uint32_t *bad, uint32_t *bad_lane)
+/* Wait until a lane has something to move, all are over, or something is wrong. */
+CCL_DEVICE void p2p_pick(CCL_P2P p, struct p2p_block *b, uint64_t *shown)
 {
-    uint32_t progress = 0;
-    for (uint32_t i = 0; i < lanes; i++) {
-        if (b->lane[i].phase == P2P_OVER) {
-            continue;
+    (void)shown;
+    for (uint32_t polls = 1;; polls++) {
+        uint32_t found = p2p_scan(p, b);
+        if (found == P2P_NOTHING && polls % P2P_LOOK_EVERY == 0) {
+            found = p2p_look_around(p, b);
         }
-        if (ccl_tid() == 0) {
-            const uint32_t why = p2p_look(p, &b->lane[i], b->move);
-            if (why) {
-                *bad = why;
-                *bad_lane = i;
-            }
+        if (found == P2P_NOTHING) {
+            found = p2p_idle(p, b, polls, shown);
         }
-        ccl_block_sync();
-        if (*bad) {
-            return 2;
-        }
-        const uint64_t bytes = b->move->bytes;
-        progress |= b->move->progress;
-        if (bytes != 0) {
-            ccl_move_rows(b->move->dst, bytes, b->move->src, bytes, 1, bytes, 0);
-            ccl_block_release_system();
-            if (ccl_tid() == 0) {
-                p2p_moved(p, &b->lane[i], bytes);
-            }
-        }
-        ccl_block_sync();
-    }
-    return progress;
-}
-
-CCL_KERNEL(p2p, struct ccl_k_p2p_args)
-{
-    P2P_MEMORY(memory);
-    CCL_P2P p = a;
-    struct p2p_block b = {memory.lane, &memory.move};
-    CCL_ARGS c = &p->c;
-    uint64_t shown = 0;
-    const uint32_t t = ccl_tid();
-    if (t == 0) {
-        memory.bad = ccl_load_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)c->priv)->op) & CCL_OP_STOPPED ? CCL_BAD_STOP : CCL_BAD_NONE;
-        memory.bad_lane = 0;
-        memory.lanes = p2p_open(p, &b);
-        memory.left = 1;
-    }
-    ccl_block_sync();
-    const uint32_t lanes = memory.lanes;
-    if (memory.bad != CCL_BAD_NONE || lanes == 0) {
-        return; /* a launch after an error: no advert leaves, peers have seen abort */
-    }
-    for (uint32_t polls = 1; memory.left; polls++) {
-        uint32_t did = p2p_round(p, &b, lanes, &memory.bad, &memory.bad_lane);
-        if (did == 1) {
+        if (found == P2P_PROGRESS) {
             polls = 0;
-        } else if (did == 0 && polls % P2P_LOOK_EVERY == 0 && t == 0) {
-            memory.bad = p2p_why(p, &b, lanes, &memory.bad_lane);
-        }
-        ccl_block_sync();
-        if (did == 0 && memory.bad > CCL_BAD_STOP) { /* a message that has come meanwhile counts more */
-            const uint32_t why = memory.bad, whose = memory.bad_lane;
-            ccl_block_sync();
-            if (t == 0) {
-                memory.bad = CCL_BAD_NONE;
-            }
-            ccl_block_sync();
-            did = p2p_round(p, &b, lanes, &memory.bad, &memory.bad_lane);
-            if (did == 0 && t == 0) {
-                memory.bad = why;
-                memory.bad_lane = whose;
-            }
-            ccl_block_sync();
-        }
-        if (memory.bad != CCL_BAD_NONE) {
-            if (t == 0) {
-                p2p_fail(p, &b, lanes, memory.bad, memory.bad_lane);
-            }
+        } else if (found != P2P_NOTHING) {
             return;
         }
-        if (t == 0) {
-            memory.left = 0;
-            for (uint32_t i = 0; i < lanes; i++) {
-                memory.left |= memory.lane[i].phase != P2P_OVER;
-            }
+    }
+}
+
+/* ISA p2p: vgpr 64, sgpr 106, lds 4096, waves 8 */
+CCL_KERNEL(p2p, struct ccl_k_p2p_args)
+{
+    CCL_SHARED struct p2p_block memory;
+    struct p2p_block *b = &memory;
+    CCL_ARGS c = &a->c;
+    const uint32_t t = ccl_tid();
+    uint64_t shown = 0;
+    if (t == 0) {
+        b->bad = ccl_load_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)c->priv)->op) & CCL_OP_STOPPED ? CCL_BAD_STOP : CCL_BAD_NONE;
+        b->bad_lane = b->next = 0;
+        b->lanes = b->bad == CCL_BAD_NONE ? p2p_open(a, b) : 0; /* a launch after an error: no advert leaves, peers have seen abort */
+    }
+    ccl_block_sync();
+    if (ccl_uniform(b->lanes) == 0) {
+        return;
+    }
+    for (;;) {
+        CCL_AFRESH(a);
+        if (ccl_afresh(ccl_tid()) == 0) {
+            p2p_pick(a, b, &shown);
         }
         ccl_block_sync();
-        if (memory.left && did == 0) {
-            P2P_IDLE(c, polls, p2p_round(p, &b, lanes, &memory.bad, &memory.bad_lane) != 0 || p2p_why(p, &b, lanes, &memory.bad_lane) != CCL_BAD_NONE)
+        const uint64_t bytes = ccl_uniform_u64(b->move.bytes);
+        if (ccl_uniform(b->bad) != CCL_BAD_NONE || bytes == 0) {
+            break;
+        }
+        ccl_move_rows(b->move.dst, bytes, b->move.src, bytes, 1, bytes, 0);
+        ccl_block_release_system();
+        if (ccl_afresh(ccl_tid()) == 0) {
+            p2p_moved(a, &b->lane[b->move.lane], bytes);
+        }
+    }
+    CCL_AFRESH(a);
+    if (b->bad != CCL_BAD_NONE) {
+        ccl_block_release_system(); /* what this block has stored so far comes before LEFT */
+        if (ccl_afresh(ccl_tid()) == 0) {
+            p2p_fail(a, b, b->bad, b->bad_lane);
         }
     }
     if (shown != 0) {

@@ -28,21 +28,31 @@ CCL_DEVICE CCL_CONST const struct ccl_k_pair *parts_pair(CCL_PARTS p, uint32_t r
     return first + rank;
 }
 
-/* Shared memory of a block. base[d]: where what the rank d rotations on gets from me starts there; 0: stage it. at[d]: step last seen of it as a source;
- * all threads go by this copy of the word. */
-#define PARTS_MEMORY(name)              \
-    CCL_SHARED struct {                 \
-        struct push_shared sh;          \
-        uint64_t base[CCL_MAX_RANKS];   \
-        uint32_t at[CCL_MAX_RANKS];     \
+#if defined(CCL_ON_HOST)
+#define PARTS_RANKS CCL_MAX_RANKS
+#else
+#define PARTS_RANKS CCL_GPU_PAIRS
+#endif
+
+/* What a block knows about the rank some rotations on. All threads go by these copies. */
+struct parts_end {
+    uint64_t base;    /* where what it gets from me starts there; 0: stage it */
+    uint32_t at;      /* step last seen of it as a source */
+    uint32_t out, in; /* parts: chunks for it and of it that go through this block */
+};
+
+#define PARTS_MEMORY(name)                  \
+    CCL_SHARED struct {                     \
+        struct push_shared sh;              \
+        uint32_t words_out;                 \
+        struct parts_end end[PARTS_RANKS];  \
     } name
 
 struct parts_block {
     struct push_shared *sh;
-    uint64_t *base;
-    uint32_t *at;
+    struct parts_end *end;
+    uint32_t *words_out; /* first thread: the last word of every channel has been sent */
     struct push_job job; /* n, block, channels; first = block, stride = grid */
-    uint32_t words_out;  /* the last word of every channel has been sent */
 };
 
 /* ---- adverts ---- */
@@ -120,16 +130,17 @@ CCL_DEVICE uint32_t parts_exposed(CCL_PARTS p, const struct parts_block *b, uint
     return p->c.where != 0 && parts_chunks(p, b, parts_pair(p, ccl_rotate(&p->c, d))->recv_bytes) != 0;
 }
 
-/* First thread: tell all, revoke, LEFT; then wait until nobody can store into user memory of this rank any more. */
+/* First thread, out of the common way: tell all, revoke, LEFT; then wait until nobody can store into user memory of this rank any more. */
 CCL_DEVICE_SLOW void parts_fail(CCL_PARTS p, const struct parts_block *b, uint32_t bad, uint32_t peer)
 {
     CCL_ARGS a = &p->c;
+    struct ccl_called called = {a->desc.word1, a->desc.rows, a->desc.count};
     if ((a->desc.word1 & 63) == CCL_OP_ALL_TO_ALL_V) { /* what differs is the counts of one pair */
         CCL_CONST const struct ccl_k_pair *pair = parts_pair(p, bad == CCL_BAD_STOP ? ccl_origin(a, peer) : peer);
-        const struct ccl_called called = {a->desc.word1, pair->send_bytes / p->esize, pair->recv_bytes / p->esize};
-        ccl_raise_called(a, b->job.n, bad, peer, called);
+        called.rows = pair->send_bytes / p->esize;
+        called.count = pair->recv_bytes / p->esize;
     }
-    ccl_fail(a, b->job.n, b->job.block, bad, peer, b->job.ch, 0, b->words_out);
+    ccl_fail_called(a, b->job.n, b->job.block, bad, peer, b->job.ch, 0, *b->words_out, called);
     for (uint32_t d = 1; d < a->n; d++) {
         if (parts_exposed(p, b, d)) {
             ccl_drain(a, b->job.n, b->job.block, d, d + 1);
@@ -137,49 +148,57 @@ CCL_DEVICE_SLOW void parts_fail(CCL_PARTS p, const struct parts_block *b, uint32
     }
 }
 
-/* All threads, behind a barrier: true when the block's first warp has seen an error, which the first thread then handles. */
-CCL_DEVICE uint32_t parts_failed(CCL_PARTS p, const struct parts_block *b)
+/* All threads, behind a barrier: the block's first warp has seen an error. The kernel is left by way of parts_exit. */
+CCL_DEVICE uint32_t parts_failed(const struct parts_block *b) { return ccl_uniform(b->sh->bad) != CCL_BAD_NONE; }
+
+/* All threads, last. A late block of a launch that has failed owes its peers an end too; a replay after an error has sent no advert and owes nothing. */
+CCL_DEVICE void parts_exit(CCL_PARTS p, struct parts_block *b)
 {
-    if (__builtin_expect(b->sh->bad == CCL_BAD_NONE, 1)) {
-        return 0;
+    CCL_ARGS a = &p->c;
+    const uint32_t stopped = ccl_uniform((uint32_t)b->sh->entry & CCL_OP_STOPPED);
+    if (__builtin_expect(!stopped && ccl_uniform(b->sh->bad) == CCL_BAD_NONE, 1)) {
+        return;
     }
-    if (ccl_tid() == 0) {
-        parts_fail(p, b, b->sh->bad, b->sh->peer);
+    CCL_AFRESH(p);
+    ccl_fence_sc_system();      /* whoever stopped the communicator had seen the own advert */
+    ccl_block_release_system(); /* what this block has stored so far comes before LEFT */
+    if (ccl_tid() != 0) {
+        return;
     }
-    return 1;
+    if (stopped) {
+        if (CCL_TAG(ccl_load_relaxed_system_u64(ccl_advert_addr(a, ccl_peer_ctl(a, a->rank), b->job.n, a->rank))) != b->job.n) {
+            return;
+        }
+        b->sh->bad = CCL_BAD_STOP;
+        b->sh->peer = a->rank;
+    }
+    parts_fail(p, b, b->sh->bad, b->sh->peer);
 }
 
 /* Draw the number; the first block in sends the adverts. False: leave the kernel. */
 CCL_DEVICE uint32_t parts_enter(CCL_PARTS p, struct parts_block *b)
 {
     CCL_ARGS a = &p->c;
-    const uint32_t t = ccl_tid();
+    const uint32_t t = ccl_afresh(ccl_tid());
     const uint64_t me = ccl_peer_ctl(a, a->rank);
     const struct ccl_channels all = {0, a->n, 1, a->n};
     if (t == 0) {
         b->sh->entry = ccl_enter(a);
         b->sh->bad = CCL_BAD_NONE;
         b->sh->staged = 0;
+        *b->words_out = 0;
     }
     ccl_block_sync();
-    const uint64_t entry = b->sh->entry;
-    const uint32_t n = CCL_TAG(entry);
+    const uint32_t low = ccl_uniform((uint32_t)b->sh->entry), n = ccl_uniform(CCL_TAG(b->sh->entry));
     b->job.n = n;
     b->job.block = b->job.first = ccl_bid();
-    b->job.stride = ccl_grid();
+    b->job.stride = ccl_uniform(ccl_grid());
     b->job.ch = all;
-    b->words_out = 0;
-    if (__builtin_expect((uint32_t)entry & CCL_OP_STOPPED, 0)) {
-        /* A late block of the failing launch owes its peers an end; a replay has sent no advert and owes nothing. */
-        if (t == 0 && CCL_TAG(ccl_load_relaxed_system_u64(ccl_advert_addr(a, me, n, a->rank))) == n) {
-            parts_fail(p, b, CCL_BAD_STOP, a->rank);
-        }
+    if (__builtin_expect(low & CCL_OP_STOPPED, 0)) {
         return 0;
     }
-    if (t == 0) {
-        CCL_TRACE_NOTE(a, n, CCL_TRACE_START);
-    }
-    if (t < CCL_WARP && (uint32_t)entry == 0) {
+    CCL_TRACE_NOTE_FIRST(a, n, CCL_TRACE_START);
+    if (low == 0 && ccl_afresh(t) < CCL_WARP) {
         parts_advert_send(p, n, t, CCL_WARP);
         ccl_warp_sync(); /* the adverts of all lanes are out */
         ccl_fence_advert_system(a);
@@ -199,7 +218,7 @@ CCL_DEVICE uint32_t parts_enter(CCL_PARTS p, struct parts_block *b)
 CCL_DEVICE uint32_t parts_meet(CCL_PARTS p, struct parts_block *b)
 {
     CCL_ARGS a = &p->c;
-    const uint32_t t = ccl_tid(), n = b->job.n;
+    const uint32_t t = ccl_afresh(ccl_tid()), n = b->job.n, copies = !(p->parts & CCL_PARTS_REDUCE);
     if (t < CCL_WARP) {
         /* Without early exit: this rank's first block is already running and waits for nobody before it stores this word. */
         while (ccl_grid() > 1 && CCL_TAG(ccl_load_acquire_system_u64(ccl_advert_addr(a, ccl_peer_ctl(a, a->rank), n, a->rank))) != n) {
@@ -213,19 +232,20 @@ CCL_DEVICE uint32_t parts_meet(CCL_PARTS p, struct parts_block *b)
                 push_set_bad(a, b->sh, bad, peer);
                 break;
             }
-            b->base[d] = parts_resolve(a, peer, where);
-            if (b->base[d] == 0 && parts_pair(p, peer)->send_bytes != 0) {
+            const uint64_t base = parts_resolve(a, peer, where);
+            b->end[d].base = base;
+            b->end[d].out = copies ? parts_chunks(p, b, parts_pair(p, peer)->send_bytes) : 0;
+            b->end[d].in = copies ? parts_chunks(p, b, parts_pair(p, peer)->recv_bytes) : 0;
+            if (base == 0 && parts_pair(p, peer)->send_bytes != 0) {
                 b->sh->staged = 1;
             }
         }
     }
     ccl_block_sync();
-    if (parts_failed(p, b)) {
+    if (parts_failed(b)) {
         return 0;
     }
-    if (t == 0) {
-        CCL_TRACE_NOTE(a, n, CCL_TRACE_MET);
-    }
+    CCL_TRACE_NOTE_FIRST(a, n, CCL_TRACE_MET);
     return 1;
 }
 
@@ -247,19 +267,24 @@ CCL_DEVICE void parts_post(CCL_PARTS p, const struct parts_block *b, uint32_t pe
                   CCL_TAGGED(b->job.n, step));
 }
 
-/* First warp, the lane of rotation d: wait for step want of that source, with DIRECT if it stores directly; note it. */
+/* First warp, the lane of rotation d: wait for step want of that source, with DIRECT if it stores directly; note it. Lanes of a wave leave together: who has
+ * more to wait for does not begin when another one has seen an error. */
 CCL_DEVICE void parts_hear(CCL_PARTS p, struct parts_block *b, uint32_t d, uint32_t want, uint32_t want_direct)
 {
     CCL_ARGS a = &p->c;
     const uint32_t src = ccl_rotate(a, d);
     const uint64_t word = ccl_full_addr(a, ccl_peer_ctl(a, a->rank), b->job.block, src);
     uint32_t bad = CCL_BAD_NONE;
-    uint64_t w = ccl_wait_word(a, word, b->job.n, want, src, 0, &bad);
-    if (bad == CCL_BAD_NONE && CCL_VALUE(w) >= CCL_STEP_DIRECT && CCL_VALUE(w) < want_direct) {
-        w = ccl_wait_word(a, word, b->job.n, want_direct, src, 0, &bad);
+    uint32_t step = CCL_VALUE(ccl_wait_word(a, word, b->job.n, want, src, 0, &bad));
+    bad = bad == CCL_BAD_NONE && step == CCL_STEP_LEFT ? (uint32_t)CCL_BAD_LEFT : bad;
+    const uint32_t more = bad == CCL_BAD_NONE && step >= CCL_STEP_DIRECT && step < want_direct;
+    if (ccl_wave_any(bad)) {
+        bad = more ? (uint32_t)CCL_BAD_STOP : bad;
+    } else if (more) {
+        step = CCL_VALUE(ccl_wait_word(a, word, b->job.n, want_direct, src, 0, &bad));
+        bad = bad == CCL_BAD_NONE && step == CCL_STEP_LEFT ? (uint32_t)CCL_BAD_LEFT : bad;
     }
-    bad = bad == CCL_BAD_NONE && CCL_VALUE(w) == CCL_STEP_LEFT ? CCL_BAD_LEFT : bad;
-    b->at[d] = CCL_VALUE(w);
+    b->end[d].at = step;
     if (bad) {
         push_set_bad(a, b->sh, bad, src);
     }

@@ -22,6 +22,14 @@
 /* Why a wait ended early; 0 = it did not. */
 enum ccl_bad { CCL_BAD_NONE, CCL_BAD_STOP, CCL_BAD_DEAD, CCL_BAD_LEFT, CCL_BAD_MISMATCH, CCL_BAD_NO_WINDOW, CCL_BAD_PLACE };
 
+/* All lanes that have stopped waiting, known: what is written down already. Does this one's reason count? CCL_BAD_STOP must not hide another one, also not of a lane
+ * that writes in the same instruction. */
+CCL_DEVICE uint32_t ccl_reports(uint32_t bad, uint32_t known)
+{
+    const uint32_t better = ccl_wave_any(bad != CCL_BAD_STOP); /* asked by all of them, not behind a || */
+    return bad != CCL_BAD_STOP || (known == CCL_BAD_NONE && !better);
+}
+
 CCL_DEVICE uint64_t ccl_peer_ctl(CCL_ARGS a, uint32_t rank)
 {
     return a->n <= CCL_VALUE_PEERS ? a->peer[rank].ctl
@@ -150,17 +158,25 @@ CCL_DEVICE_SLOW uint32_t ccl_slow_poll(CCL_ARGS a, uint64_t addr, uint32_t tag, 
     return bad;
 }
 
+/* Lanes of a wave leave together; with the error of one the others have CCL_BAD_STOP, if their words are not there. */
 CCL_DEVICE uint64_t ccl_wait_word(CCL_ARGS a, uint64_t addr, uint32_t tag, uint32_t want, uint32_t peer, uint64_t alt,
                                   uint32_t *bad)
 {
     uint64_t w = ccl_load_acquire_system_u64(addr);
+    uint32_t waits = CCL_TAG(w) != tag || CCL_VALUE(w) < want;
     (void)alt;
-    for (uint32_t polls = 1; CCL_TAG(w) != tag || CCL_VALUE(w) < want; polls++) {
-        ccl_pause();
-        if ((polls & 63) == 0 && (*bad = ccl_slow_poll(a, addr, tag, want, peer, polls)) != 0) {
+    for (uint32_t polls = 1; ccl_wave_any(waits); polls++) {
+        if (waits) {
+            ccl_pause();
+            *bad = (polls & 63) == 0 ? ccl_slow_poll(a, addr, tag, want, peer, polls) : (uint32_t)CCL_BAD_NONE;
+            w = ccl_load_acquire_system_u64(addr);
+            waits = CCL_TAG(w) != tag || CCL_VALUE(w) < want;
+            *bad = waits ? *bad : (uint32_t)CCL_BAD_NONE;
+        }
+        if (ccl_wave_any(*bad)) {
+            *bad = waits && *bad == CCL_BAD_NONE ? (uint32_t)CCL_BAD_STOP : *bad;
             break;
         }
-        w = ccl_load_acquire_system_u64(addr);
     }
     return w;
 }

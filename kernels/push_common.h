@@ -30,7 +30,7 @@ struct push_job {
  * come; what they then report must not hide the reason. */
 CCL_DEVICE void push_set_bad(CCL_ARGS a, struct push_shared *sh, uint32_t bad, uint32_t peer)
 {
-    if (bad != CCL_BAD_STOP || sh->bad == CCL_BAD_NONE) {
+    if (ccl_reports(bad, sh->bad)) {
         sh->peer = peer;
         sh->bad = bad;
     }

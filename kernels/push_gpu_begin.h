@@ -46,10 +46,7 @@ CCL_DEVICE uint32_t push_is_flat(CCL_ARGS a) { return a->flat_piece != 0 && ((a-
 
 CCL_DEVICE void push_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point point)
 {
-    (void)a, (void)point;
-    if (ccl_afresh(ccl_tid()) == 0) {
-        CCL_TRACE_NOTE(a, n, point);
-    }
+    CCL_TRACE_NOTE_FIRST(a, n, point);
 }
 
 /* First warp: draw the number, send the adverts if this is the first block in, wait until they are out. */

@@ -14,21 +14,20 @@
 #include "parts_begin.h"
 #include "reduce_elements.h"
 
-#define REDUCE_MEMORY(name)              \
-    CCL_SHARED struct {                  \
-        struct push_shared sh;           \
-        uint64_t base[CCL_MAX_RANKS];    \
-        uint32_t at[CCL_MAX_RANKS];      \
-        uint64_t in[CCL_MAX_RANKS];      \
-        uint64_t to[CCL_MAX_RANKS + 1];  \
-        uint32_t num_to;                 \
+#define REDUCE_MEMORY(name)                 \
+    CCL_SHARED struct {                     \
+        struct push_shared sh;              \
+        uint32_t words_out;                 \
+        struct parts_end end[PARTS_RANKS];  \
+        uint64_t in[PARTS_RANKS];           \
+        uint64_t to[PARTS_RANKS + 1];       \
+        uint32_t num_to;                    \
     } name
 
 struct reduce_block {
     struct parts_block b;
     uint64_t *in, *to; /* where the elements of a piece come from, by rank; where they go */
     uint32_t *num_to;
-    uint32_t ahead; /* chunks that contributions leave before the join */
 };
 
 struct reduce_piece {
@@ -37,6 +36,7 @@ struct reduce_piece {
 
 CCL_DEVICE struct reduce_piece reduce_piece_of(CCL_PARTS p, const struct parts_block *b, uint32_t c, uint32_t owner)
 {
+    CCL_AFRESH(c); /* no 64-bit counter of its own */
     const uint64_t chunk = b->job.first + (uint64_t)c * b->job.stride;
     const uint32_t scatter = p->parts & CCL_PARTS_SCATTER;
     const uint64_t first = owner * p->owner_stride, end = scatter ? first + p->count : p->count;
@@ -53,23 +53,26 @@ CCL_DEVICE uint32_t reduce_receives(CCL_PARTS p, uint32_t rank)
     return !(p->parts & CCL_PARTS_SCATTER) && (!(p->parts & CCL_PARTS_TO_ROOT) || rank == p->root);
 }
 
-CCL_DEVICE uint32_t reduce_step_in(const struct reduce_block *r, uint32_t c) { return r->ahead ? (c == 0 ? 1 : 2 * c) : 2 * c + 1; }
-CCL_DEVICE uint32_t reduce_step_out(const struct reduce_block *r, uint32_t c) { return r->ahead ? 2 * c + 3 : 2 * c + 2; }
+/* Chunks that contributions leave before the join. */
+CCL_DEVICE uint32_t reduce_ahead(CCL_PARTS p) { return p->slots > 1; }
+CCL_DEVICE uint32_t reduce_step_in(CCL_PARTS p, uint32_t c) { return reduce_ahead(p) ? (c == 0 ? 1 : 2 * c) : 2 * c + 1; }
+CCL_DEVICE uint32_t reduce_step_out(CCL_PARTS p, uint32_t c) { return reduce_ahead(p) ? 2 * c + 3 : 2 * c + 2; }
 
 /* Store `full` at all peers: those that I store results to directly see it by the bit. */
 CCL_DEVICE void reduce_post(CCL_PARTS p, const struct reduce_block *r, uint32_t d, uint32_t step)
 {
     const uint32_t peer = ccl_rotate(&p->c, d);
-    const uint32_t direct = r->b.base[d] != 0 && reduce_receives(p, peer) ? CCL_STEP_DIRECT : 0;
+    const uint32_t direct = r->b.end[d].base != 0 && reduce_receives(p, peer) ? CCL_STEP_DIRECT : 0;
     parts_post(p, &r->b, peer, 0, step | direct);
 }
 
 /* The own elements of chunk c to their owners' rings. False: an error. */
 CCL_DEVICE uint32_t reduce_contribute(CCL_PARTS p, struct reduce_block *r, uint32_t c)
 {
+    CCL_AFRESH(p);
     CCL_ARGS a = &p->c;
     struct parts_block *b = &r->b;
-    if (ccl_tid() < CCL_WARP && c >= p->slots && !reduce_receives(p, a->rank)) {
+    if (ccl_afresh(ccl_tid()) < CCL_WARP && c >= p->slots && !reduce_receives(p, a->rank)) {
         for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
             const uint32_t owner = ccl_rotate(a, d);
             uint32_t bad = CCL_BAD_NONE;
@@ -81,9 +84,10 @@ CCL_DEVICE uint32_t reduce_contribute(CCL_PARTS p, struct reduce_block *r, uint3
         }
     }
     ccl_block_sync();
-    if (b->sh->bad != CCL_BAD_NONE) {
+    if (parts_failed(b)) {
         return 0;
     }
+    CCL_NO_UNROLL
     for (uint32_t d = 1; d < a->n; d++) {
         const uint32_t owner = ccl_rotate(a, d);
         const struct reduce_piece piece = reduce_piece_of(p, b, c, owner);
@@ -99,10 +103,11 @@ CCL_DEVICE uint32_t reduce_contribute(CCL_PARTS p, struct reduce_block *r, uint3
         }
     }
     ccl_block_release_system();
-    if (ccl_tid() < CCL_WARP) {
+    CCL_AFRESH(p);
+    if (ccl_afresh(ccl_tid()) < CCL_WARP) {
         parts_flag_release();
         for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
-            reduce_post(p, r, d, reduce_step_in(r, c));
+            reduce_post(p, r, d, reduce_step_in(p, c));
         }
         parts_notify(p);
     }
@@ -136,8 +141,8 @@ CCL_DEVICE void reduce_places(CCL_PARTS p, struct reduce_block *r, uint32_t c, s
         if (!reduce_receives(p, peer)) {
             continue;
         }
-        if (b->base[d] != 0) {
-            r->to[num++] = b->base[d] + out;
+        if (b->end[d].base != 0) {
+            r->to[num++] = b->end[d].base + out;
         } else if (!shared) {
             r->to[num++] = parts_slot(p, ccl_peer_ctl(a, peer), a->rank, 1, b->job.block, c);
         } else if (!in_ring) {
@@ -151,20 +156,21 @@ CCL_DEVICE void reduce_places(CCL_PARTS p, struct reduce_block *r, uint32_t c, s
 /* Own piece of chunk c: hear from all, join, store the result, tell. False: an error. */
 CCL_DEVICE uint32_t reduce_own(CCL_PARTS p, struct reduce_block *r, uint32_t c)
 {
+    CCL_AFRESH(p);
     CCL_ARGS a = &p->c;
     struct parts_block *b = &r->b;
     const struct reduce_piece piece = reduce_piece_of(p, b, c, a->rank);
-    if (ccl_tid() < CCL_WARP) {
-        const uint32_t step = reduce_step_in(r, c);
+    if (ccl_afresh(ccl_tid()) < CCL_WARP) {
+        const uint32_t step = reduce_step_in(p, c);
         for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
             parts_hear(p, b, d, step, step | CCL_STEP_DIRECT);
         }
-        if (ccl_tid() == 0) {
+        if (ccl_afresh(ccl_tid()) == 0) {
             reduce_places(p, r, c, piece);
         }
     }
     ccl_block_sync();
-    if (b->sh->bad != CCL_BAD_NONE) {
+    if (parts_failed(b)) {
         return 0;
     }
     if (piece.count != 0) {
@@ -172,89 +178,94 @@ CCL_DEVICE uint32_t reduce_own(CCL_PARTS p, struct reduce_block *r, uint32_t c)
             reduce_scale(p, r->in[a->rank], a->src + piece.start * p->esize, piece.count);
             ccl_block_sync();
         }
-        reduce_join(p, r->to, *r->num_to, r->in, piece.count);
+        reduce_join(p, r->to, ccl_uniform(*r->num_to), r->in, piece.count);
     }
     ccl_block_release_system();
-    if (ccl_tid() < CCL_WARP) {
+    CCL_AFRESH(p);
+    if (ccl_afresh(ccl_tid()) < CCL_WARP) {
         const uint32_t last = c + 1 == b->job.chunks;
         parts_flag_release();
         for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
             const uint32_t peer = ccl_rotate(a, d);
-            if (reduce_receives(p, peer) && last && b->base[d] != 0) {
+            if (reduce_receives(p, peer) && last && b->end[d].base != 0) {
                 parts_post(p, b, peer, 0, CCL_STEP_DONE);
             } else if (reduce_receives(p, peer)) {
-                reduce_post(p, r, d, reduce_step_out(r, c));
+                reduce_post(p, r, d, reduce_step_out(p, c));
             } else if (c + p->slots < b->job.chunks) { /* credits nobody waits for are not sent (Q) */
                 parts_post(p, b, peer, 1, c + 1);
             }
         }
         parts_notify(p);
     }
-    b->words_out = c + 1 == b->job.chunks;
+    if (ccl_afresh(ccl_tid()) == 0) {
+        *b->words_out = c + 1 == b->job.chunks;
+    }
     return 1;
 }
 
 /* The results of chunk c of all other owners. False: an error. */
 CCL_DEVICE uint32_t reduce_drain(CCL_PARTS p, struct reduce_block *r, uint32_t c)
 {
+    CCL_AFRESH(p);
     CCL_ARGS a = &p->c;
     struct parts_block *b = &r->b;
-    if (ccl_tid() < CCL_WARP) {
-        const uint32_t step = reduce_step_out(r, c);
+    if (ccl_afresh(ccl_tid()) < CCL_WARP) {
+        const uint32_t step = reduce_step_out(p, c);
         for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
             parts_hear(p, b, d, step, step | CCL_STEP_DIRECT);
         }
     }
     ccl_block_sync();
-    if (b->sh->bad != CCL_BAD_NONE) {
+    if (parts_failed(b)) {
         return 0;
     }
+    CCL_NO_UNROLL
     for (uint32_t d = 1; d < a->n; d++) {
         const uint32_t owner = ccl_rotate(a, d);
         const struct reduce_piece piece = reduce_piece_of(p, b, c, owner);
-        if (b->at[d] < CCL_STEP_DIRECT && piece.count != 0) {
+        if (ccl_uniform(b->end[d].at) < CCL_STEP_DIRECT && piece.count != 0) {
             const uint64_t slot = parts_slot(p, ccl_peer_ctl(a, a->rank), owner, a->lay.shared_ring ? owner : 1, b->job.block, c);
             const uint64_t bytes = piece.count * p->esize;
             ccl_move_rows(a->dst + piece.out * p->esize, bytes, slot, bytes, 1, bytes, a->flags & CCL_F_STREAM);
         }
     }
+    ccl_block_sync(); /* all threads have read what the next wait writes */
     return 1;
 }
 
 CCL_DEVICE uint32_t reduce_run(CCL_PARTS p, struct reduce_block *r)
 {
-    const uint32_t chunks = r->b.job.chunks, receives = reduce_receives(p, p->c.rank);
+    const uint32_t chunks = r->b.job.chunks;
     uint32_t contributed = 0;
+    CCL_NO_UNROLL
     for (uint32_t c = 0; c < chunks; c++) {
-        for (; contributed < chunks && contributed <= c + r->ahead; contributed++) {
+        CCL_NO_UNROLL
+        for (; contributed < chunks && contributed <= c + reduce_ahead(p); contributed++) {
             if (!reduce_contribute(p, r, contributed)) {
                 return 0;
             }
         }
-        if (!reduce_own(p, r, c) || (receives && !reduce_drain(p, r, c))) {
+        if (!reduce_own(p, r, c)) {
+            return 0;
+        }
+        CCL_AFRESH(p);
+        if (reduce_receives(p, p->c.rank) && !reduce_drain(p, r, c)) {
             return 0;
         }
     }
     return 1;
 }
 
-CCL_KERNEL(reduce, struct ccl_k_parts_args)
+/* ISA reduce: vgpr 128, sgpr 106, lds 4096, waves 4 */
+CCL_KERNEL_LARGE(reduce, struct ccl_k_parts_args)
 {
     REDUCE_MEMORY(memory);
-    struct reduce_block r = {{&memory.sh, memory.base, memory.at, {0, 0, {0, 0, 0, 0}, 0, 0, 0}, 0}, memory.in, memory.to, &memory.num_to, a->slots > 1};
-    r.b.job.chunks = push_count(a->chunks, ccl_bid(), ccl_grid());
-    if (!parts_enter(a, &r.b) || !parts_meet(a, &r.b)) {
-        return;
+    struct reduce_block r = {{&memory.sh, memory.end, &memory.words_out, {0, 0, {0, 0, 0, 0}, 0, 0, 0}}, memory.in, memory.to, &memory.num_to};
+    r.b.job.chunks = push_count(a->chunks, ccl_bid(), ccl_uniform(ccl_grid()));
+    if (parts_enter(a, &r.b) && parts_meet(a, &r.b) && reduce_run(a, &r)) {
+        CCL_TRACE_NOTE_FIRST(&a->c, r.b.job.n, CCL_TRACE_SENT);
+        CCL_TRACE_NOTE_FIRST(&a->c, r.b.job.n, CCL_TRACE_END);
+        push_leave(&a->c, &r.b.job);
     }
-    const uint32_t good = reduce_run(a, &r);
-    ccl_block_sync();
-    if (!good) {
-        parts_failed(a, &r.b);
-        return;
-    }
-    if (ccl_tid() == 0) {
-        CCL_TRACE_NOTE(&a->c, r.b.job.n, CCL_TRACE_SENT);
-        CCL_TRACE_NOTE(&a->c, r.b.job.n, CCL_TRACE_END);
-    }
-    push_leave(&a->c, &r.b.job);
+    parts_exit(a, &r.b);
 }

@@ -33,10 +33,18 @@ CCL_DEVICE void ccl_trace_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point poin
     }
 }
 #define CCL_TRACE_NOTE(a, n, point) ccl_trace_note(a, n, point)
+/* By all threads of a block: the first one notes. */
+#define CCL_TRACE_NOTE_FIRST(a, n, point) \
+    do {                                  \
+        if (ccl_afresh(ccl_tid()) == 0) { \
+            ccl_trace_note(a, n, point);  \
+        }                                 \
+    } while (0)
 
 #else
 
 #define CCL_TRACE_NOTE(a, n, point) ((void)(n))
+#define CCL_TRACE_NOTE_FIRST(a, n, point) ((void)(a), (void)(n), (void)(point))
 
 #endif
 

@@ -50,6 +50,7 @@ RULES = [
     ("tests/unit/*", ["include/*", "src/*", "kernels/*", "tests/test.h", "tests/bundle.h"], ["socket"]),
     ("tests/fuzz/*", ["include/*", "src/*", "kernels/*", "tests/test.h"], ["socket"]),
     # The runtime of libccl_emu.so is the fake one with other kernels.
+    ("tests/isa/*", ["kernels/*"] + DEVICE, []), # kernels that the gates must refuse
     ("tests/emu/hip_*", UTIL + ["tests/fake_gpu/fake.h"], []),
     ("tests/emu/schedule*", PUBLIC, []),
     ("tests/emu/*", UTIL + ["src/runtime/runtime.h", "src/runtime/code_objects.h", "kernels/*", "tests/test.h", "tests/bundle.h"], []),

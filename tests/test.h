@@ -16,7 +16,7 @@ static int test_rank = -1; /* set by tests with several ranks, printed in front 
 #define TEST_FAIL(...)                                                                     \
     do {                                                                                   \
         if (test_failures++ < 10) {                                                        \
-            char test_line_[2048];                                                         \
+            char test_line_[4096];                                                         \
             int test_n_ = snprintf(test_line_, sizeof(test_line_), "%s:%d: [%d] ", __FILE__, __LINE__, test_rank); \
             snprintf(test_line_ + test_n_, sizeof(test_line_) - (size_t)test_n_, __VA_ARGS__); \
             fprintf(stderr, "%s\n", test_line_);                                           \

@@ -232,10 +232,10 @@ CCL_DEVICE void ccl_store_packet_system(uint64_t addr, uint32_t a, uint32_t b, u
 
 CCL_DEVICE uint64_t ccl_clock_ns(void)
 {
-#if __has_builtin(__builtin_readsteadycounter)
-    return __builtin_readsteadycounter() * 10u; /* 100 MHz */
-#else /* clang before 18, which knows no target without this counter */
+#if defined(CCL_ON_CDNA) && !__has_builtin(__builtin_readsteadycounter) /* clang before 18 */
     return __builtin_amdgcn_s_memrealtime() * 10u;
+#else
+    return __builtin_readsteadycounter() * 10u; /* 100 MHz */
 #endif
 }
 

@@ -114,16 +114,6 @@ static void transfer_parts(const struct emu_path *p, struct emu_access *a, const
     }
 }
 
-uint64_t emu_access_stamp(const struct emu_access *a)
-{
-    for (const struct emu_access *b = a->vm ? a->next_vm : NULL; b != NULL; b = b->next_vm) {
-        if (b->kind == EMU_ACCESS_WRITE_BACK) {
-            return b->stamp;
-        }
-    }
-    return 0;
-}
-
 static void perform(struct emu_wave *w, struct emu_access *a)
 {
     struct emu_gang *gang = emu_gang_of(w);
@@ -131,7 +121,11 @@ static void perform(struct emu_wave *w, struct emu_access *a)
     uint64_t select[2] = {a->todo[0], a->todo[1]};
     bool whole = true;
 
-    p.stamp = emu_access_stamp(a);
+    if (a->kind == gang->mood.slow_kind && emu_chance(&gang->fate.rng, 63000) &&
+        (gang->mood.slow_grid == UINT32_MAX || w->group->grid == &gang->grids[gang->mood.slow_grid])) {
+        gang->stalled = true;
+        return;
+    }
     if (a->kind == EMU_ACCESS_WRITE_BACK) {
         a->done = emu_mem_write_back(&p, (enum emu_scope)a->scope, a->stamp, emu_chance(&gang->fate.rng, gang->mood.tear) ?
                                      1 + emu_below(&gang->fate.rng, 8) : UINT32_MAX);
@@ -161,6 +155,11 @@ static void perform(struct emu_wave *w, struct emu_access *a)
     a->begun = true;
     a->todo[0] &= ~select[0];
     a->todo[1] &= ~select[1];
+    for (struct emu_access *b = a->next_vm; a->kind == EMU_ACCESS_STORE && b != NULL; b = b->next_vm) {
+        if (b->kind == EMU_ACCESS_WRITE_BACK) { /* takes it, but not what other waves stored since it was issued */
+            b->stamp = p.device->clock;
+        }
+    }
     if ((a->todo[0] | a->todo[1]) == 0) {
         a->done = true;
         if (a->kind == EMU_ACCESS_TO_LDS) {
@@ -169,17 +168,14 @@ static void perform(struct emu_wave *w, struct emu_access *a)
     }
 }
 
-/* a is the younger one. */
 static bool conflicts(const struct emu_access *a, const struct emu_access *b)
 {
     /* "No special action is required for coherence between the lanes of a single wavefront", so accesses of a wave to one address keep their order; of
      * two loads only those that bypass the L1, which may be atomic. */
-    if (a->kind == EMU_ACCESS_WRITE_BACK) {
-        /* buffer_wbl2: "Performs L2 writeback to ensure previous global/generic store/atomicrmw are visible", without a wait in between. */
-        return b->kind == EMU_ACCESS_STORE || b->kind == EMU_ACCESS_ATOMIC;
-    }
-    if (b->kind == EMU_ACCESS_WRITE_BACK) {
-        return false; /* it takes what was performed before it was issued (stamp), and older stores of its wave */
+    if (a->kind == EMU_ACCESS_WRITE_BACK || b->kind == EMU_ACCESS_WRITE_BACK) {
+        /* "buffer_wbl2 ... Performs L2 writeback to ensure previous global/generic store/atomicrmw are visible": the sequences put no wait before it, so it
+         * comes behind the older stores of its wave. */
+        return a->kind == EMU_ACCESS_WRITE_BACK && b->kind != EMU_ACCESS_WRITE_BACK && b->kind != EMU_ACCESS_LOAD;
     }
     if ((a->kind == EMU_ACCESS_LOAD || a->kind == EMU_ACCESS_TO_LDS) && (b->kind == EMU_ACCESS_LOAD || b->kind == EMU_ACCESS_TO_LDS) &&
         (a->scope < EMU_SCOPE_AGENT || b->scope < EMU_SCOPE_AGENT)) {
@@ -225,41 +221,42 @@ static uint32_t ordered_lgkm(const struct emu_wave *w)
     return n;
 }
 
-/* The next covered access that is not done, or, with skip, the skip-th. Returns NULL behind the last. */
-static struct emu_access *covered(const struct emu_wave *w, int vmcnt, int lgkmcnt, uint32_t skip, uint32_t *count)
+#define MAX_COVERED 128
+
+/* Accesses that the counts cover and that are not done. */
+static uint32_t covered(const struct emu_wave *w, int vmcnt, int lgkmcnt, struct emu_access *list[MAX_COVERED])
 {
     uint32_t left, n = 0;
 
     if (vmcnt >= 0 && w->num_vm > 0) {
-        left = ordered_vm(w);
-        for (struct emu_access *a = w->vm; a != NULL; a = a->next_vm) {
+        left = vmcnt > 0 ? ordered_vm(w) : UINT32_MAX;
+        for (struct emu_access *a = w->vm; a != NULL && n < MAX_COVERED; a = a->next_vm) {
             bool covers = a->unordered ? vmcnt == 0 : left-- > (uint32_t)vmcnt;
 
-            if (covers && !a->done && n++ == skip) {
-                return a;
+            if (covers && !a->done) {
+                list[n++] = a;
             }
         }
     }
     if (lgkmcnt == 0) { /* LDS operations are performed when issued */
-        for (struct emu_access *a = w->lgkm; a != NULL; a = a->next_lgkm) {
-            if (!a->done && (!a->vm || vmcnt < 0) && n++ == skip) {
-                return a;
+        for (struct emu_access *a = w->lgkm; a != NULL && n < MAX_COVERED; a = a->next_lgkm) {
+            if (!a->done && (!a->vm || vmcnt < 0)) {
+                list[n++] = a;
             }
         }
     }
-    *count = n;
-    return NULL;
+    return n;
 }
 
 bool emu_access_progress(struct emu_wave *w, int vmcnt, int lgkmcnt)
 {
-    uint32_t count = 0;
+    struct emu_access *list[MAX_COVERED];
+    uint32_t n = covered(w, vmcnt, lgkmcnt, list);
 
-    covered(w, vmcnt, lgkmcnt, UINT32_MAX, &count);
-    if (count == 0) {
+    if (n == 0) {
         return false;
     }
-    perform(w, first_in_order(w, covered(w, vmcnt, lgkmcnt, emu_below(&emu_gang_of(w)->fate.rng, count), &count)));
+    perform(w, first_in_order(w, list[n == 1 ? 0 : emu_below(&emu_gang_of(w)->fate.rng, n)]));
     return true;
 }
 
@@ -322,7 +319,7 @@ static bool retire(struct emu_wave *w, struct emu_access *a)
             }
         }
     }
-    if (a->kind == EMU_ACCESS_DS || a->kind == EMU_ACCESS_TO_LDS) {
+    if (a->lds_lanes != 0) {
         emu_lds_retire(w, a);
     }
     emu_access_free(emu_gang_of(w), a);

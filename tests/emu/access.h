@@ -38,11 +38,13 @@ struct emu_access {
     uint8_t unwritten;           /* LDS: bit k: register k holds bytes that nobody wrote */
     bool late;                   /* LDS: a barrier was passed before it was waited for */
     uint32_t num_runs;
-    uint32_t lds_base;           /* loads into LDS: where lane 0's data goes */
+    uint8_t places;              /* LDS: how many addresses a lane has, size bytes each */
+    uint64_t lds_lanes;          /* that access LDS */
     union {
         struct emu_run runs[EMU_LANES];
-        uint64_t addr[EMU_LANES]; /* atomics; LDS: address, second address << 32 */
+        uint64_t addr[EMU_LANES]; /* atomics */
     };
+    uint32_t lds[2][EMU_LANES];
     _Alignas(16) uint8_t data[EMU_LANES * 16];
 };
 
@@ -53,8 +55,6 @@ void emu_access_issue(struct emu_wave *w, struct emu_access *a);
 /* Marks num registers of the file from reg on; vector registers by row. */
 void emu_pend(struct emu_wave *w, const struct emu_access *a);
 
-/* Stamp of what a stores: it counts for the next write-back of its wave, though that was issued before a is performed. 0: the device's clock. */
-uint64_t emu_access_stamp(const struct emu_access *a);
 /* Performs some of an outstanding access of the wave that may come next, one that a s_waitcnt of these counts needs if there is one. false: none left. */
 bool emu_access_progress(struct emu_wave *w, int vmcnt, int lgkmcnt);
 /* Retires all that is covered; every one of them must be done. Returns how many were stores. */

@@ -3,10 +3,10 @@
  * The arithmetic of read-modify-write operations. */
 #include "atomic.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "access.h"
+#include "float16.h"
 
 static double as_float(uint64_t bits, uint32_t bytes)
 {
@@ -35,52 +35,6 @@ static int64_t as_signed(uint64_t x, uint32_t bytes)
     return bytes == 8 ? (int64_t)x : (int32_t)(uint32_t)x;
 }
 
-static float half_to_float(uint16_t h)
-{
-    int exponent = h >> 10 & 31, fraction = h & 1023;
-    float magnitude = exponent == 31 ? (fraction != 0 ? NAN : INFINITY) : exponent == 0 ? ldexpf((float)fraction, -24) :
-                      ldexpf((float)(1024 + fraction), exponent - 25);
-
-    return h & 0x8000 ? -magnitude : magnitude;
-}
-
-/* To nearest, ties to even. */
-static uint16_t float_to_half(float f)
-{
-    uint16_t sign = signbit(f) ? 0x8000 : 0;
-    float magnitude = fabsf(f);
-    int exponent;
-
-    if (isnan(f)) {
-        return 0x7e00;
-    }
-    if (magnitude >= 65520.0f) {
-        return sign | 0x7c00;
-    }
-    if (magnitude < ldexpf(1, -14)) {
-        return sign | (uint16_t)rintf(ldexpf(magnitude, 24)); /* subnormal; 1024 becomes the smallest normal number */
-    }
-    frexpf(magnitude, &exponent); /* magnitude = x * 2^exponent, 0.5 <= x < 1 */
-    return (uint16_t)(sign + ((exponent + 13) << 10) + (uint16_t)rintf(ldexpf(magnitude, 11 - exponent))); /* 1024..2048: the hidden bit adds one */
-}
-
-static float bf16_to_float(uint16_t h)
-{
-    uint32_t bits = (uint32_t)h << 16;
-    float f;
-
-    memcpy(&f, &bits, 4);
-    return f;
-}
-
-static uint16_t float_to_bf16(float f)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &f, 4);
-    return isnan(f) ? 0x7fc0 : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 static uint32_t add_halves(uint32_t x, uint32_t y, bool bf16)
 {
     uint32_t sum = 0;
@@ -88,7 +42,7 @@ static uint32_t add_halves(uint32_t x, uint32_t y, bool bf16)
     for (unsigned shift = 0; shift < 32; shift += 16) {
         uint16_t a = (uint16_t)(x >> shift), b = (uint16_t)(y >> shift);
 
-        sum |= (uint32_t)(bf16 ? float_to_bf16(bf16_to_float(a) + bf16_to_float(b)) : float_to_half(half_to_float(a) + half_to_float(b))) << shift;
+        sum |= (bf16 ? emu_f32_to_bf16(emu_bf16_to_f32(a) + emu_bf16_to_f32(b)) : emu_f32_to_f16(emu_f16_to_f32(a) + emu_f16_to_f32(b))) << shift;
     }
     return sum;
 }
@@ -139,7 +93,6 @@ void emu_atomic_lane(struct emu_wave *w, struct emu_access *a, unsigned lane)
     struct emu_atomic_args args = {.op = (enum emu_atomic)a->inst->sub, .bytes = a->size};
     uint64_t old;
 
-    p.stamp = emu_access_stamp(a);
     memcpy(&args.data, data, a->size);
     if (args.op == EMU_ATOMIC_CMPSWAP) {
         memcpy(&args.compare, data + a->size, a->size);

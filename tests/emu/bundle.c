@@ -61,6 +61,7 @@ bool emu_find_elf(const uint8_t **image, size_t *bytes, const char *arch, char *
 {
     struct bundle_entry e;
     const char *wrong;
+    char target[64];
 
     if (is_elf(*image, *bytes)) {
         return true;
@@ -68,7 +69,8 @@ bool emu_find_elf(const uint8_t **image, size_t *bytes, const char *arch, char *
     if (!is_bundle(*image, *bytes)) {
         return emu_load_fail(why, "the image is neither an ELF file nor an uncompressed clang offload bundle");
     }
-    if (!bundle_find(*image, *bytes, arch, &e, &wrong)) {
+    snprintf(target, sizeof(target), "%s:sramecc+:xnack-", arch); /* as these GPUs are run */
+    if (!bundle_find(*image, *bytes, target, &e, &wrong)) {
         return emu_load_fail(why, "the bundle %s (%s)", wrong, arch);
     }
     *image += e.offset;

@@ -1,106 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Lines and their tables, the way of loads and stores through the levels. Sections cited are those of LLVM's "User Guide for AMDGPU Backend". */
-#include <stdlib.h>
+ * The way of loads and stores through the levels. Sections cited are those of LLVM's "User Guide for AMDGPU Backend". */
 #include <string.h>
 
 #include "cache.h"
+#include "lines.h"
 #include "memory.h"
-
-#define NO_LINE UINT16_MAX
-
-bool emu_cache_init(struct emu_cache *c, uint32_t capacity_log2)
-{
-    *c = (struct emu_cache){.capacity = 1u << capacity_log2, .shift = 63 - capacity_log2};
-    c->lines = malloc(c->capacity * sizeof(*c->lines));
-    c->heads = malloc(2 * c->capacity * sizeof(*c->heads));
-    c->dirty = malloc(c->capacity * sizeof(*c->dirty));
-    if (c->lines == NULL || c->heads == NULL || c->dirty == NULL) {
-        emu_cache_finish(c);
-        return false;
-    }
-    emu_cache_reset(c);
-    return true;
-}
-
-void emu_cache_finish(struct emu_cache *c)
-{
-    free(c->lines);
-    free(c->heads);
-    free(c->dirty);
-    *c = (struct emu_cache){0};
-}
-
-void emu_cache_reset(struct emu_cache *c)
-{
-    memset(c->heads, 0xff, 2 * c->capacity * sizeof(*c->heads));
-    c->used = c->num_dirty = c->generation = 0;
-}
-
-static uint16_t *head_of(struct emu_cache *c, uint64_t tag)
-{
-    return &c->heads[(tag / EMU_LINE) * 0x9e3779b97f4a7c15u >> c->shift];
-}
-
-struct emu_line *emu_cache_find(struct emu_cache *c, uint64_t tag)
-{
-    for (uint16_t i = *head_of(c, tag); i != NO_LINE; i = c->lines[i].next) {
-        struct emu_line *line = &c->lines[i];
-
-        if (line->tag == tag) {
-            if (line->generation != c->generation) {
-                line->generation = c->generation;
-                line->valid = line->dirty;
-            }
-            return line;
-        }
-    }
-    return NULL;
-}
-
-static void mark_dirty(struct emu_cache *c, struct emu_line *line, uint64_t mask, uint64_t stamp)
-{
-    if (line->dirty == 0) {
-        line->dirty_at = (uint16_t)c->num_dirty;
-        c->dirty[c->num_dirty++] = (uint16_t)(line - c->lines);
-        line->stamp = stamp;
-    } else if (stamp < line->stamp) {
-        line->stamp = stamp;
-    }
-    line->dirty |= mask;
-    line->valid |= mask;
-}
-
-static void clean(struct emu_cache *c, struct emu_line *line, uint64_t mask)
-{
-    if (line->dirty != 0 && (line->dirty &= ~mask) == 0) {
-        uint16_t last = c->dirty[--c->num_dirty];
-
-        c->dirty[line->dirty_at] = last;
-        c->lines[last].dirty_at = line->dirty_at;
-    }
-}
-
-/* Bytes that another way has overwritten. */
-static void forget(struct emu_cache *c, uint64_t tag, uint64_t mask)
-{
-    struct emu_line *line = emu_cache_find(c, tag);
-
-    if (line != NULL) {
-        clean(c, line, mask);
-        line->valid &= ~mask;
-    }
-}
-
-static void unlink_line(struct emu_cache *c, struct emu_line *line)
-{
-    uint16_t number = (uint16_t)(line - c->lines), *link = head_of(c, line->tag);
-
-    while (*link != number) {
-        link = &c->lines[*link].next;
-    }
-    *link = line->next;
-}
 
 /* What a stranger would have read just before a line of this level changes. */
 static void take_copy(struct emu_device *d, uint32_t xcd, enum emu_level level, uint64_t tag, struct emu_fate *fate)
@@ -135,28 +40,18 @@ static void write_back_line(struct emu_device *d, struct emu_cache *c, struct em
 /* The line of tag, empty if it is new; a full cache gives up any other. */
 static struct emu_line *place(struct emu_device *d, struct emu_cache *c, uint64_t tag, struct emu_fate *fate)
 {
-    struct emu_line *line = emu_cache_find(c, tag);
-    uint16_t *head;
+    struct emu_line *line = emu_cache_find(c, tag), *instead = NULL;
 
     if (line != NULL) {
         return line;
     }
     if (c->used == c->capacity) {
-        line = &c->lines[emu_below(&fate->rng, c->used)];
-        if (line->dirty != 0) {
-            write_back_line(d, c, line, fate);
+        instead = &c->lines[emu_below(&fate->rng, c->used)];
+        if (instead->dirty != 0) {
+            write_back_line(d, c, instead, fate);
         }
-        unlink_line(c, line);
-    } else {
-        line = &c->lines[c->used++];
     }
-    head = head_of(c, tag);
-    line->tag = tag;
-    line->valid = line->dirty = 0;
-    line->generation = c->generation;
-    line->next = *head;
-    *head = (uint16_t)(line - c->lines);
-    return line;
+    return emu_line_place(c, tag, instead);
 }
 
 /* An L2 of gfx942 writes back to the device's point of coherence, that one to memory. "Memory Model GFX942": "buffer_wbl2 sc1 ... will writeback dirty L2
@@ -173,9 +68,9 @@ static void write_back_line(struct emu_device *d, struct emu_cache *c, struct em
         below = place(d, &d->agent, line->tag, fate);
 
         emu_line_merge(below->data, line->data, line->dirty);
-        mark_dirty(&d->agent, below, line->dirty, line->stamp);
+        emu_line_mark_dirty(&d->agent, below, line->dirty, line->stamp);
     }
-    clean(c, line, ~0ull);
+    emu_line_clean(c, line, ~0ull);
 }
 
 /* ---- loads: each level returns the bytes that it has, need at least ---- */
@@ -295,11 +190,6 @@ void emu_mem_read_scalar(const struct emu_path *p, uint64_t addr, void *out, uin
 
 /* ---- stores ---- */
 
-static uint64_t new_stamp(const struct emu_path *p)
-{
-    return p->stamp != 0 ? p->stamp : ++p->device->clock;
-}
-
 void emu_mem_write(const struct emu_path *p, uint64_t addr, const void *data, uint32_t bytes, enum emu_scope scope)
 {
     struct emu_device *d = p->device;
@@ -314,13 +204,13 @@ void emu_mem_write(const struct emu_path *p, uint64_t addr, const void *data, ui
         line->valid |= mask;
     }
     if (target != l2 || scope == EMU_SCOPE_SYSTEM) {
-        forget(l2, tag, mask);
+        emu_line_forget(l2, tag, mask);
     }
     if (scope == EMU_SCOPE_SYSTEM) {
         _Alignas(8) uint8_t whole[EMU_LINE];
 
         take_copy(d, p->xcd, EMU_LEVEL_MEMORY, tag, p->fate);
-        forget(&d->agent, tag, mask);
+        emu_line_forget(&d->agent, tag, mask);
         memcpy(whole + at, data, bytes);
         emu_memory_write(tag, whole, mask, &p->fate->rng);
         return;
@@ -328,7 +218,7 @@ void emu_mem_write(const struct emu_path *p, uint64_t addr, const void *data, ui
     take_copy(d, p->xcd, target == l2 ? EMU_LEVEL_L2 : EMU_LEVEL_AGENT, tag, p->fate);
     line = place(d, target, tag, p->fate);
     memcpy(line->data + at, data, bytes);
-    mark_dirty(target, line, mask, new_stamp(p));
+    emu_line_mark_dirty(target, line, mask, ++d->clock);
 }
 
 /* "Atomic read-modify-write instructions implicitly bypass the L1 cache ... They do use sc1 to indicate system or agent scope coherence." */
@@ -345,15 +235,15 @@ uint64_t emu_mem_modify(const struct emu_path *p, uint64_t addr, uint32_t bytes,
         write_back_line(d, l2, line, p->fate);
     }
     if (l2 != &d->agent) {
-        forget(l2, tag, mask);
+        emu_line_forget(l2, tag, mask);
     }
-    forget(p->l1, tag, mask);
+    emu_line_forget(p->l1, tag, mask);
     if (scope == EMU_SCOPE_SYSTEM) {
         line = emu_cache_find(&d->agent, tag);
         if (line != NULL && (line->dirty & mask) != 0) {
             write_back_line(d, &d->agent, line, p->fate);
         }
-        forget(&d->agent, tag, mask);
+        emu_line_forget(&d->agent, tag, mask);
         return emu_memory_modify(addr, bytes, next, context);
     }
     line = place(d, &d->agent, tag, p->fate);
@@ -367,7 +257,7 @@ uint64_t emu_mem_modify(const struct emu_path *p, uint64_t addr, uint32_t bytes,
     memcpy(&old, line->data + at, bytes);
     value = next(old, context);
     memcpy(line->data + at, &value, bytes);
-    mark_dirty(&d->agent, line, mask, new_stamp(p));
+    emu_line_mark_dirty(&d->agent, line, mask, ++d->clock);
     return old;
 }
 

@@ -81,7 +81,6 @@ struct emu_path {
     struct emu_cache *l1; /* of the workgroup's compute unit */
     uint32_t xcd;
     struct emu_fate *fate;
-    uint64_t stamp; /* of what is stored; 0: the device's clock */
 };
 
 /* bytes of one line. */

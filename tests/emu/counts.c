@@ -70,14 +70,15 @@ void emu_counts_print(void *file)
     FILE *out = file;
 
     fprintf(out, "%-32s %-7s %8s %11s %5s %5s %5s %5s %5s %10s %10s %6s %6s %9s %7s %9s %9s %6s %10s\n", "kernel", "arch", "launches", "instr.", "salu%",
-            "valu%", "mfma%", "vmem%", "lds%", "load B", "store B", "seg/ld", "seg/st", "conflicts", "waits", "w. stores", "barriers", "wb+inv", "mfma cyc.");
+            "valu%", "mfma%", "vmem%", "lds%", "load B", "store B", "seg/ld", "seg/st", "conflicts", "waits", "w. stores",
+            "barriers", "wb+inv", "mfma cyc.");
     pthread_mutex_lock(&lock);
     for (const struct ran *ran = first; ran != NULL; ran = ran->next) {
         const struct emu_counts *c = &ran->kernel->stats->counts;
         double all = c->wave_instructions == 0 ? 1 : (double)c->wave_instructions / 100;
 
-        fprintf(out, "%-32s %-7s %8llu %11llu %5.1f %5.1f %5.1f %5.1f %5.1f %10llu %10llu %6.2f %6.2f %9llu %7llu %9llu %9llu %6llu %10llu\n", ran->kernel->name,
-                ran->kernel->program->arch_name, (unsigned long long)ran->kernel->stats->launches, (unsigned long long)c->wave_instructions,
+        fprintf(out, "%-32s %-7s %8llu %11llu %5.1f %5.1f %5.1f %5.1f %5.1f %10llu %10llu %6.2f %6.2f %9llu %7llu %9llu %9llu %6llu %10llu\n",
+                ran->kernel->name, ran->kernel->program->arch_name, (unsigned long long)ran->kernel->stats->launches, (unsigned long long)c->wave_instructions,
                 (double)c->salu / all, (double)c->valu / all, (double)c->mfma / all, (double)c->vmem / all, (double)c->lds / all,
                 (unsigned long long)c->load_bytes, (unsigned long long)c->store_bytes, per(c->load_transactions, c->loads),
                 per(c->store_transactions, c->stores), (unsigned long long)c->lds_conflict_cycles, (unsigned long long)c->waits,

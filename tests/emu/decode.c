@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Decodes instructions through the C disassembler API of libLLVM, which is loaded when the first program is. Each instruction is decoded once, when
- * it is first executed, and kept. */
+ * Decodes instructions through the C disassembler API of libLLVM, which is loaded when the first program is. Each instruction is decoded once,
+ * when it is first executed, and kept. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -223,6 +223,9 @@ static const struct emu_inst *decode(struct emu_program *program, uint32_t pc)
             inst->width = op->width;
             if ((used & ~(unsigned)op->allow) == 0 && (memory || inst->mods == 0) && (inst->cbsz | inst->abid | inst->blgp) == 0) {
                 inst->exec = op->exec;
+                if (inst->lane_mode != EMU_LANES_PLAIN && !emu_lane_mode(inst, code)) {
+                    inst->exec = NULL;
+                }
             }
         }
     }

@@ -18,7 +18,8 @@ static struct emu_access *begin(struct emu_wave *w, const struct emu_inst *i, co
         a->done = true;
         a->size = i->width;
         a->width = (uint8_t)(i->width * (places > 0 ? places : 1));
-        a->num_runs = places;
+        a->places = (uint8_t)places;
+        a->lds_lanes = places > 0 ? a->exec : 0;
         if (reg != NULL) {
             a->reg = (uint16_t)((reg->kind == EMU_AGPR ? 256u : 0u) + reg->index);
             a->num_regs = reg->count;
@@ -77,11 +78,11 @@ static bool move(struct emu_wave *w, struct emu_access *a, uint32_t offset, cons
             return false;
         }
         memcpy(write ? lds : data, write ? data : lds, bytes);
-        for (uint32_t k = 0; !write && k < bytes; k += 4) {
-            a->unwritten |= (uint8_t)(!emu_lds_written(w, addr[lane] + k, bytes - k < 4 ? bytes - k : 4) << (at + k) / 4);
+        if (!write) {
+            emu_lds_note_unwritten(w, a, addr[lane], bytes, at);
         }
-        a->addr[lane] = place == 0 ? addr[lane] : (a->addr[lane] & UINT32_MAX) | (uint64_t)addr[lane] << 32;
     }
+    memcpy(a->lds[place], addr, sizeof(addr));
     count(w, addr, a->exec, bytes, !write);
     return true;
 }
@@ -177,7 +178,6 @@ static bool atomic(struct emu_wave *w, const struct emu_inst *i)
         if (lds == NULL) {
             return issue(w, a, false);
         }
-        a->addr[lane] = addr[lane];
         args.data = emu_v(w, &i->ops[first + 1], 0)[lane] | (i->width == 8 ? (uint64_t)emu_v(w, &i->ops[first + 1], 1)[lane] << 32 : 0);
         if (second != NULL) {
             uint64_t x = emu_v(w, second, 0)[lane] | (i->width == 8 ? (uint64_t)emu_v(w, second, 1)[lane] << 32 : 0);
@@ -190,6 +190,7 @@ static bool atomic(struct emu_wave *w, const struct emu_inst *i)
         memcpy(lds, &value, i->width);
         memcpy(a->data + (size_t)lane * a->width, &old, i->width);
     }
+    memcpy(a->lds[0], addr, sizeof(addr));
     count(w, addr, a->exec, i->width, false);
     return issue(w, a, true);
 }
@@ -259,8 +260,7 @@ static bool swizzle(struct emu_wave *w, const struct emu_inst *i)
     return cross(w, i, from, &i->ops[1]);
 }
 
-/* gfx950: 16 lanes read a 16x4 block of halves by rows of 8 bytes and get it by columns: lane l of the 16 gets half l % 4 ... of the rows. Lane l supplies the
- * address of its own 8 bytes; element k of lane l is element l / 4 % 4 of the piece of lane 4 * k + l % 4 (CDNA4 ISA, "LDS transpose loads"). */
+/* gfx950: 16 lanes bring 8 bytes each, which make 4 rows of 16 halves, 4 lanes a row; lane l gets column l. */
 static bool read_transposed(struct emu_wave *w, const struct emu_inst *i)
 {
     struct emu_access *a;

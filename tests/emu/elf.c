@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counts.h"
 #include "load.h"
 
 #define EM_AMDGPU_ 224
@@ -307,6 +308,7 @@ void emu_program_free(struct emu_program *p)
     if (p == NULL) {
         return;
     }
+    emu_counts_forget(p);
     emu_decoder_close(p);
     for (uint32_t i = 0; i < p->num_kernels; i++) {
         free(p->kernels[i].name);

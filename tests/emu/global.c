@@ -43,15 +43,18 @@ static bool addresses(struct emu_wave *w, const struct emu_inst *i, unsigned vad
     return true;
 }
 
-/* Flat addresses of LDS are served at once, in a data register of their own; q keeps the other lanes. */
+/* Lanes of a flat instruction whose addresses are in the LDS aperture. */
 static bool flat_lds(struct emu_wave *w, const struct emu_inst *i, struct emu_request *q)
 {
     for (unsigned lane = 0; i->text[0] == 'f' && lane < EMU_LANES; lane++) {
         if ((q->lanes >> lane & 1) && q->addr[lane] >> 48 == EMU_SHARED_BASE >> 48) {
-            return emu_wave_fail(w, "lane %u: flat access to LDS (0x%llx): not implemented, the kernels cast to the address space", lane,
-                                 (unsigned long long)q->addr[lane]);
+            q->lds_lanes |= 1ull << lane;
         }
     }
+    if (q->lds_lanes != 0 && q->kind == EMU_ACCESS_ATOMIC) {
+        return emu_wave_fail(w, "flat atomic on LDS: not implemented");
+    }
+    q->lanes &= ~q->lds_lanes;
     return true;
 }
 
@@ -124,7 +127,7 @@ static bool write_back(struct emu_wave *w, const struct emu_inst *i)
     }
     EMU_COUNT(w, write_backs, 1);
     a->scope = w->arch == EMU_GFX90A ? EMU_SCOPE_SYSTEM : (uint8_t)((i->mods & EMU_SC0 ? 1 : 0) + (i->mods & EMU_SC1 ? 2 : 0));
-    a->stamp = ++w->group->grid->device->clock;
+    a->stamp = w->group->grid->device->clock;
     emu_access_issue(w, a);
     return true;
 }
@@ -134,11 +137,14 @@ bool emu_loads_first_operand(const struct emu_inst *i)
     return (i->sub & EMU_SUB_LOAD) != 0 && (i->exec != atomic);
 }
 
-#define LOAD(name, form, width) {"global_load_" name, load, EMU_VMEM, form | EMU_SUB_LOAD, width, 0}, {"flat_load_" name, load, EMU_VMEM, form | EMU_SUB_LOAD, width, 0}
+#define LOAD(name, form, width) {"global_load_" name, load, EMU_VMEM, form | EMU_SUB_LOAD, width, 0}, \
+    {"flat_load_" name, load, EMU_VMEM, form | EMU_SUB_LOAD, width, 0}
 #define STORE(name, form, width) {"global_store_" name, store, EMU_VMEM, form, width, 0}, {"flat_store_" name, store, EMU_VMEM, form, width, 0}
-#define ATOMIC(name, op) {"global_atomic_" name, atomic, EMU_VMEM, EMU_ATOMIC_##op, 4, 0}, {"flat_atomic_" name, atomic, EMU_VMEM, EMU_ATOMIC_##op, 4, 0}, \
+#define ATOMIC(name, op) {"global_atomic_" name, atomic, EMU_VMEM, EMU_ATOMIC_##op, 4, 0}, \
+    {"flat_atomic_" name, atomic, EMU_VMEM, EMU_ATOMIC_##op, 4, 0}, \
     {"buffer_atomic_" name, emu_buffer_atomic, EMU_VMEM, EMU_ATOMIC_##op, 4, 0}
-#define ATOMIC8(name, op) {"global_atomic_" name, atomic, EMU_VMEM, EMU_ATOMIC_##op, 8, 0}, {"flat_atomic_" name, atomic, EMU_VMEM, EMU_ATOMIC_##op, 8, 0}, \
+#define ATOMIC8(name, op) {"global_atomic_" name, atomic, EMU_VMEM, EMU_ATOMIC_##op, 8, 0}, \
+    {"flat_atomic_" name, atomic, EMU_VMEM, EMU_ATOMIC_##op, 8, 0}, \
     {"buffer_atomic_" name, emu_buffer_atomic, EMU_VMEM, EMU_ATOMIC_##op, 8, 0}
 #define ATOMICS(name, op) ATOMIC(name, op), ATOMIC8(name "_x2", op)
 #define BUFFER_LOAD(name, form, width) {"buffer_load_" name, emu_buffer_load, EMU_VMEM, form | EMU_SUB_LOAD, width, 0}

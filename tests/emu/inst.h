@@ -52,6 +52,9 @@ enum {
     EMU_GDS = 64
 };
 
+/* Forms of a vector instruction that take parts of registers (SDWA) or other lanes (DPP): valu_lanes.c executes them through the plain one. */
+enum { EMU_LANES_PLAIN, EMU_LANES_SDWA, EMU_LANES_DPP };
+
 struct emu_inst {
     emu_exec_fn *exec;   /* NULL: unknown; executing it is an error that names it */
     uint32_t pc, bytes;  /* offset in .text, length */
@@ -65,14 +68,14 @@ struct emu_inst {
     int32_t offset, offset1; /* offset:, offset0:/offset1: of memory instructions; simm16 of control instructions; bitop3: */
     int16_t vmcnt, lgkmcnt, expcnt; /* s_waitcnt; -1: not waited for */
     uint8_t cbsz, abid, blgp;       /* MFMA */
+    uint8_t lane_mode;              /* EMU_LANES_* */
     uint32_t target;     /* branches: offset in .text */
     struct emu_operand ops[EMU_MAX_OPERANDS]; /* destination(s) first, in the order of the text */
     const char *text;    /* the disassembler's, for reports */
     void *priv;          /* of the unit that executes it, made at decode */
 };
 
-/* One mnemonic. decode.c searches the tables with the encoding suffix (_e32, _e64, _sdwa, _dpp) removed; SDWA and DPP forms are unknown instructions
- * unless a row names them with their suffix. */
+/* One mnemonic. decode.c searches the tables with the encoding suffix (_e32, _e64, _sdwa, _dpp) removed. */
 struct emu_op {
     const char *name;
     emu_exec_fn *exec;
@@ -98,6 +101,9 @@ extern const struct emu_op emu_ops_salu[], emu_ops_control[], emu_ops_mfma[]; /*
 extern const struct emu_op emu_ops_valu[], emu_ops_valu_wide[], emu_ops_valu_float[], emu_ops_valu_half[];
 extern const struct emu_op emu_ops_valu_packed[], emu_ops_valu_convert[], emu_ops_valu_compare[];
 extern const struct emu_op emu_ops_smem[], emu_ops_vmem[], emu_ops_ds[], emu_ops_sched[];
+
+/* Makes a decoded plain instruction the SDWA or DPP form that code says. false: out of memory or a form that is not known. valu_lanes.c. */
+bool emu_lane_mode(struct emu_inst *inst, const uint32_t *code);
 
 const struct emu_op *emu_find_op(const char *name); /* NULL: none; after the first program was loaded */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What a launch writes before the first instruction: the kernarg block with its hidden arguments, the dispatch packet, and the initial registers of a
- * wave (LLVM's "User Guide for AMDGPU Backend", sections Initial Kernel Execution State and Preloaded Kernel Arguments). */
+ * What a launch writes before the first instruction: the kernarg block with its hidden arguments, the dispatch packet, and the initial
+ * registers of a wave (LLVM's "User Guide for AMDGPU Backend", sections Initial Kernel Execution State and Preloaded Kernel Arguments). */
 #include <stdio.h>
 #include <string.h>
 
@@ -91,6 +91,9 @@ void emu_wave_start(struct emu_wave *w, const struct emu_launch *launch, uint32_
         w->s[i] = 0xdead5000u + i;
     }
     for (unsigned i = 0; i < EMU_MAX_VGPRS; i++) {
+        if (i % 256 >= (i < 256 ? k->vgprs : k->agprs)) {
+            continue; /* not this kernel's: left untouched, its memory is never paged in */
+        }
         for (unsigned lane = 0; lane < EMU_LANES; lane++) {
             w->v[i][lane] = 0xdead0000u + (i << 6 | lane);
         }

@@ -13,8 +13,8 @@ struct shadow {
 #define WAVE_MASK 31u
 #define MANY 31u    /* readers: several waves. A workgroup has at most 16 */
 #define ATOMIC 32u
-#define OPEN 64u    /* the write is not known to be complete: of use to its own wave only, and a load into LDS to nobody */
-#define TO_LDS 128u
+#define OPEN 64u    /* the write is not known to be complete: of use to its own wave only */
+#define UNORDERED 128u /* by a load into LDS: not even its own wave's LDS operations come behind it before it was waited for */
 #define EPOCH_SHIFT 8
 
 bool emu_lds_init(struct emu_group *group, uint32_t bytes)
@@ -44,7 +44,7 @@ static bool race(struct emu_wave *w, unsigned lane, uint32_t addr, enum emu_lds_
     uint32_t other = mark & WAVE_MASK;
     const char *now = use == EMU_LDS_READ ? "read" : use == EMU_LDS_WRITE ? "write" : "atomic";
 
-    if (mark & TO_LDS) {
+    if (mark & UNORDERED) {
         return emu_wave_fail(w, "lane %u: LDS %s at %u before the load into it by wave %u was waited for", lane, now, (unsigned)addr, (unsigned)other);
     }
     if (mark & OPEN) {
@@ -60,7 +60,7 @@ static bool race(struct emu_wave *w, unsigned lane, uint32_t addr, enum emu_lds_
 /* Ordered behind the write of this mark? */
 static bool after_write(uint32_t mark, uint32_t epoch, uint32_t self, bool atomic)
 {
-    if ((mark & TO_LDS) != 0) {
+    if ((mark & UNORDERED) != 0) {
         return false;
     }
     if ((mark & WAVE_MASK) == self) {
@@ -113,16 +113,13 @@ uint8_t *emu_lds_touch(struct emu_wave *w, unsigned lane, uint32_t addr, uint32_
     return g->lds + addr;
 }
 
-bool emu_lds_written(const struct emu_wave *w, uint32_t addr, uint32_t bytes)
+void emu_lds_note_unwritten(const struct emu_wave *w, struct emu_access *a, uint32_t addr, uint32_t bytes, uint32_t at)
 {
     const struct shadow *s = (const struct shadow *)w->group->lds_shadow + addr;
 
     for (uint32_t i = 0; i < bytes; i++) {
-        if (s[i].write == 0) {
-            return false;
-        }
+        a->unwritten |= (uint8_t)((s[i].write == 0) << (at + i) / 4);
     }
-    return true;
 }
 
 /* ---- what is outstanding at a barrier ---- */
@@ -133,11 +130,8 @@ typedef void mark_fn(struct shadow *s, uint32_t self, uint32_t epoch);
 static void mark_access(struct emu_wave *w, const struct emu_access *a, mark_fn *mark)
 {
     for (unsigned lane = 0; lane < EMU_LANES; lane++) {
-        if ((a->exec >> lane & 1) == 0) {
-            continue;
-        }
-        for (unsigned part = 0; part < a->num_runs; part++) { /* DS: how many places a lane touches, size bytes each */
-            struct shadow *s = (struct shadow *)w->group->lds_shadow + (part == 0 ? (uint32_t)a->addr[lane] : (uint32_t)(a->addr[lane] >> 32));
+        for (unsigned place = 0; (a->lds_lanes >> lane & 1) && place < a->places; place++) {
+            struct shadow *s = (struct shadow *)w->group->lds_shadow + a->lds[place][lane];
 
             for (uint32_t i = 0; i < a->size; i++) {
                 mark(&s[i], w->index, w->group->epoch);
@@ -163,27 +157,25 @@ static void close_mark(struct shadow *s, uint32_t self, uint32_t epoch)
     }
 }
 
-void emu_lds_barrier(struct emu_wave *w)
+static void claim_mark(struct shadow *s, uint32_t self, uint32_t epoch)
 {
-    for (struct emu_access *a = w->lgkm; a != NULL; a = a->next_lgkm) {
-        if (a->kind == EMU_ACCESS_DS && a->num_runs > 0) {
-            mark_access(w, a, open_mark);
-            a->late = true;
-        }
+    (void)self, (void)epoch;
+    s->write |= OPEN | UNORDERED;
+}
+
+static void release_mark(struct shadow *s, uint32_t self, uint32_t epoch)
+{
+    if ((s->write & UNORDERED) != 0 && (s->write & WAVE_MASK) == self) {
+        s->write = epoch << EPOCH_SHIFT | self;
     }
 }
 
-static void release(struct emu_wave *w, const struct emu_access *a)
+void emu_lds_barrier(struct emu_wave *w)
 {
-    struct shadow *shadow = w->group->lds_shadow;
-
-    for (unsigned lane = 0; lane < EMU_LANES; lane++) {
-        for (uint32_t i = 0; (a->exec >> lane & 1) && i < a->width; i++) {
-            struct shadow *s = &shadow[a->lds_base + lane * a->width + i];
-
-            if ((s->write & TO_LDS) != 0 && (s->write & WAVE_MASK) == w->index) {
-                s->write = w->group->epoch << EPOCH_SHIFT | w->index;
-            }
+    for (struct emu_access *a = w->lgkm; a != NULL; a = a->next_lgkm) {
+        if (a->lds_lanes != 0) {
+            mark_access(w, a, open_mark);
+            a->late = true;
         }
     }
 }
@@ -191,38 +183,52 @@ static void release(struct emu_wave *w, const struct emu_access *a)
 void emu_lds_retire(struct emu_wave *w, struct emu_access *a)
 {
     if (a->kind == EMU_ACCESS_TO_LDS) {
-        release(w, a);
+        mark_access(w, a, release_mark);
     } else if (a->late) {
         mark_access(w, a, close_mark);
     }
 }
 
-/* ---- loads into LDS ---- */
+/* ---- loads into LDS, flat accesses ---- */
 
 bool emu_lds_expect(struct emu_wave *w, struct emu_access *a)
 {
-    struct shadow *shadow = w->group->lds_shadow;
-
     for (unsigned lane = 0; lane < EMU_LANES; lane++) {
-        uint32_t addr = a->lds_base + lane * a->width;
-
-        if (a->exec >> lane & 1) {
-            if (emu_lds_touch(w, lane, addr, a->width, 4, EMU_LDS_WRITE) == NULL) {
-                return false;
-            }
-            for (uint32_t i = 0; i < a->width; i++) {
-                shadow[addr + i].write |= OPEN | TO_LDS;
-            }
+        if ((a->lds_lanes >> lane & 1) && emu_lds_touch(w, lane, a->lds[0][lane], a->size, 4, EMU_LDS_WRITE) == NULL) {
+            return false;
         }
     }
+    mark_access(w, a, claim_mark);
     return true;
 }
 
 void emu_lds_arrive(struct emu_wave *w, struct emu_access *a)
 {
     for (unsigned lane = 0; lane < EMU_LANES; lane++) {
-        if (a->exec >> lane & 1) {
-            memcpy(w->group->lds + a->lds_base + lane * a->width, a->data + (size_t)lane * a->width, a->width);
+        if (a->lds_lanes >> lane & 1) {
+            memcpy(w->group->lds + a->lds[0][lane], a->data + (size_t)lane * a->width, a->width);
         }
     }
+}
+
+bool emu_lds_flat(struct emu_wave *w, struct emu_access *a)
+{
+    bool store = a->kind == EMU_ACCESS_STORE;
+
+    for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+        uint8_t *data = a->data + (size_t)lane * a->width, *lds;
+
+        if ((a->lds_lanes >> lane & 1) == 0) {
+            continue;
+        }
+        lds = emu_lds_touch(w, lane, a->lds[0][lane], a->width, a->width < 4 ? a->width : 4, store ? EMU_LDS_WRITE : EMU_LDS_READ);
+        if (lds == NULL) {
+            return false;
+        }
+        memcpy(store ? lds : data, store ? data : lds, a->width);
+        if (!store) {
+            emu_lds_note_unwritten(w, a, a->lds[0][lane], a->width, 0);
+        }
+    }
+    return true;
 }

@@ -18,8 +18,9 @@ enum emu_lds_use { EMU_LDS_READ, EMU_LDS_WRITE, EMU_LDS_ATOMIC };
 /* Checks bounds, alignment and races of one lane's access, notes it; returns the bytes, or NULL when it failed. */
 uint8_t *emu_lds_touch(struct emu_wave *w, unsigned lane, uint32_t addr, uint32_t bytes, uint32_t alignment, enum emu_lds_use use);
 
-/* Reading bytes that nobody wrote is no error by itself: compilers load ahead of the condition. But what comes of it is unknown. */
-bool emu_lds_written(const struct emu_wave *w, uint32_t addr, uint32_t bytes);
+/* Reading bytes that nobody wrote is no error by itself: compilers load ahead of the condition. But what comes of it is unknown: the registers of the
+ * access (bytes at at of each lane) are, once it is retired. */
+void emu_lds_note_unwritten(const struct emu_wave *w, struct emu_access *a, uint32_t addr, uint32_t bytes, uint32_t at);
 
 /* A wave arrives at a barrier: what it has not waited for stays unordered. */
 void emu_lds_barrier(struct emu_wave *w);
@@ -27,6 +28,8 @@ void emu_lds_retire(struct emu_wave *w, struct emu_access *a);
 
 /* Loads into LDS: the bytes belong to the access from its issue until it is retired. */
 bool emu_lds_expect(struct emu_wave *w, struct emu_access *a);
+/* The LDS lanes of a flat load or store, at once: a wave's own LDS accesses keep their order. */
+bool emu_lds_flat(struct emu_wave *w, struct emu_access *a);
 void emu_lds_arrive(struct emu_wave *w, struct emu_access *a);
 
 #endif

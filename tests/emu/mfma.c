@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * Matrix instructions: D = A x B + C of m x k and k x m matrices, in one or more independent blocks, spread over the 64 lanes; EXEC does not matter.
+ * Matrix instructions: D = A x B + C of m x k and k x m matrices, in one or more independent blocks, spread over the 64 lanes; EXEC does not
+ * matter.
  *
- * Layout ("Instinct MI300 Instruction Set Architecture", section on matrix instructions; AMD matrix instruction calculator): with b blocks, each lane
- * holds p = m * k * b / 64 consecutive k of a row of A, of 8 to 64 bits each, packed from the low end of the lowest register:
+ * Layout ("Instinct MI300 Instruction Set Architecture", section on matrix instructions; AMD matrix instruction calculator): with b blocks,
+ * each lane holds p = m * k * b / 64 consecutive k of a row of A, of 8 to 64 bits each, packed from the low end of the lowest register:
  *   A[block][row][k]     lane row    + m * (block + b * (k / p)), element k % p
  *   B[block][k][column]  lane column + m * (block + b * (k / p)), element k % p
  * and of C and D, with h = 4 (f64: 1) rows following each other in a lane, g lanes of a block side by side (r rows of lanes):
  *   s = ceil(64 * h / (m * m)) blocks side by side, r = 64 / (s * m), g = m / (h * r) groups
- *   D[block][row][column] lane column + m * (row / h % r + r * (block % s)), register row % h + h * (row / (h * r) % g + g * (block / s))
+ *   D[block][row][column] lane column + m * (block % s + s * (row / h % r)), register row % h + h * (row / (h * r) % g + g * (block / s))
  *
- * Arithmetic: each element starts from C and adds its products in the order of k; the products are exact (as f32, so those of bf16 may overflow), each
- * sum is rounded to nearest even, denormals are kept. The hardware's order inside an instruction is not documented: tests with numbers whose sums are
- * exact do not depend on it. */
+ * Arithmetic: each element starts from C and adds its products in the order of k; the products are exact (as f32, so those of bf16 may
+ * overflow), each sum is rounded to nearest even, denormals are kept. The hardware's order inside an instruction is not documented: tests with
+ * numbers whose sums are exact do not depend on it. */
 #include <math.h>
 
 #include "valu.h"
@@ -123,7 +124,7 @@ static struct place output_place(const struct shape *s, unsigned block, unsigned
     unsigned h = s->type == F64 ? 1 : 4, m = s->m, side = (64 * h + m * m - 1) / (m * m);
     unsigned rows = 64 / (side * m), groups = m / (h * rows);
 
-    return (struct place){m * (row / h % rows + rows * (block % side)), row % h + h * (row / (h * rows) % groups + groups * (block / side))};
+    return (struct place){m * (block % side + side * (row / h % rows)), row % h + h * (row / (h * rows) % groups + groups * (block / side))};
 }
 
 /* C into out[block][row][column], 4-byte numbers. */

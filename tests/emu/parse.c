@@ -82,6 +82,10 @@ static bool constant(struct emu_operand *o, const char *s, size_t n, enum type t
     char buffer[64], *end;
     bool hex;
 
+    if (n > 5 && starts(s, "lit(") && s[n - 1] == ')') { /* a literal that would fit the short form */
+        s += 4;
+        n -= 5;
+    }
     if (n >= sizeof(buffer)) {
         return false;
     }
@@ -155,6 +159,10 @@ static bool parse_operand(struct emu_operand *o, const char *s, size_t n, enum t
         o->neg = true;
         s++;
     }
+    if (end - s > 6 && starts(s, "sext(") && end[-1] == ')') { /* SDWA: in the encoding, too */
+        s += 5;
+        end--;
+    }
     if (end - s > 2 && s[0] == '|' && end[-1] == '|') {
         o->abs = true;
         s++;
@@ -205,6 +213,20 @@ static bool bit_list(uint8_t *out, const char *s, size_t n)
     return true;
 }
 
+/* What the text says of SDWA and DPP; valu_lanes.c takes it from the encoding. */
+static bool is_lane_mode(const char *s, size_t n)
+{
+    static const char *const names[] = {"dst_sel:", "dst_unused:", "src0_sel:", "src1_sel:", "quad_perm:", "row_", "wave_", "bank_mask:",
+                                        "bound_ctrl:"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (n >= strlen(names[i]) && starts(s, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* false: no modifier of this name. */
 static bool parse_modifier(struct emu_inst *inst, const char *s, size_t n, const uint32_t *code, unsigned *used)
 {
@@ -225,6 +247,9 @@ static bool parse_modifier(struct emu_inst *inst, const char *s, size_t n, const
     if (token_is(s, n, "clamp")) {
         inst->clamp = true;
         *used |= EMU_ALLOW_CLAMP;
+        return true;
+    }
+    if (inst->lane_mode != EMU_LANES_PLAIN && is_lane_mode(s, n)) {
         return true;
     }
     if (colon == NULL) {
@@ -323,7 +348,8 @@ static bool parse_operands(struct emu_inst *inst, const char *s, const char *mne
 
 bool emu_parse(struct emu_inst *inst, const char *text, const uint32_t *code, char mnemonic[EMU_MAX_MNEMONIC], unsigned *used)
 {
-    static const char *const suffixes[] = {"_e32", "_e64"};
+    static const char *const suffixes[] = {"_e32", "_e64", "_sdwa", "_dpp"};
+    static const uint8_t modes[] = {EMU_LANES_PLAIN, EMU_LANES_PLAIN, EMU_LANES_SDWA, EMU_LANES_DPP};
     size_t n;
     bool packed;
 
@@ -340,6 +366,7 @@ bool emu_parse(struct emu_inst *inst, const char *text, const uint32_t *code, ch
 
         if (n > length && strcmp(mnemonic + n - length, suffixes[i]) == 0) {
             mnemonic[n - length] = 0;
+            inst->lane_mode = modes[i];
             break;
         }
     }
@@ -352,7 +379,7 @@ bool emu_parse(struct emu_inst *inst, const char *text, const uint32_t *code, ch
     if (!parse_operands(inst, text + n + strspn(text + n, " \t"), mnemonic, code, used)) {
         return false;
     }
-    if (code[0] >> 28 == 0xb && code[0] >> 23 < 0x17d) { /* SOPK; above: SOP1, SOPC */
+    if (code[0] >> 28 == 0xb && (code[0] >> 23 & 31) < 0x1d) { /* SOPK; the codes above are SOP1, SOPC, SOPP */
         for (unsigned i = 0; i < inst->num_operands && i < 2; i++) {
             if (inst->ops[i].kind == EMU_IMM && (i == 0 || inst->ops[0].kind != EMU_IMM)) {
                 inst->ops[i].value = (uint32_t)(int16_t)(uint16_t)code[0];

@@ -20,6 +20,9 @@ struct emu_mood {
     uint32_t starve;   /* a wave of the unlucky launch or group loses its turn */
     uint32_t doze;     /* a wave that slept loses its turn */
     uint32_t start;    /* a launch that has not begun begins */
+    uint32_t slow_kind; /* accesses of this kind take long, on one launch or on all (UINT32_MAX) */
+    uint32_t slow_grid;
+    uint32_t finish;   /* a launch whose waves have ended is released */
 };
 
 /* Allocations that accesses have touched; the gang's own buffers stay when the others are forgotten. */
@@ -45,7 +48,7 @@ struct emu_grid {
     uint8_t *kernarg;
     struct emu_dispatch_packet packet;
     uint32_t num_left;   /* workgroups */
-    bool started, ended;
+    bool started, ended, ending; /* ending: its waves have ended, its stores are not all released */
     struct emu_counts counts;
 };
 
@@ -55,7 +58,7 @@ struct emu_gang {
     const struct emu_options *options;
     struct emu_result *result;
     struct emu_grid *grids;
-    uint32_t num_grids, num_started, num_ended;
+    uint32_t num_grids, num_started, num_ending, num_ended;
     struct emu_wave **live;      /* waves that can run or must still complete accesses; in an order that depends on the seed only */
     struct emu_wave **all;
     uint32_t num_live, num_all;
@@ -63,8 +66,8 @@ struct emu_gang {
     uint64_t steps, trace;
     struct emu_regions regions;
     struct emu_access *spare;    /* free list */
-    uint64_t progress, idle;     /* shared runs: what happened besides polling; turns since */
-    bool end_turn, failed, claimed;
+    uint64_t progress, idle, idle_turns; /* shared runs: what happened besides polling; instructions and, once idle, turns since */
+    bool end_turn, stalled, failed, claimed; /* stalled: an access did not move, a wait should give the turn away */
 };
 
 static inline struct emu_gang *emu_gang_of(const struct emu_wave *w)
@@ -74,7 +77,7 @@ static inline struct emu_gang *emu_gang_of(const struct emu_wave *w)
 
 static inline struct emu_path emu_path_of(const struct emu_wave *w)
 {
-    return (struct emu_path){w->group->grid->device, w->group->l1, w->group->xcd, &w->group->grid->gang->fate, 0};
+    return (struct emu_path){w->group->grid->device, w->group->l1, w->group->xcd, &w->group->grid->gang->fate};
 }
 
 /* A counter of a wave's kernel. */

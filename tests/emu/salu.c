@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Scalar instructions (SOP1, SOP2, SOPC, SOPK): what they compute and when SCC is set, after the "Instinct MI200/MI300 Instruction Set Architecture"
- * manuals, chapter "Scalar ALU Operations". */
+ * Scalar instructions (SOP1, SOP2, SOPC, SOPK): what they compute and when SCC is set, after the "Instinct MI200/MI300 Instruction Set
+ * Architecture" manuals, chapter "Scalar ALU Operations". */
 #include "salu.h"
 
 /* One function an instruction: a, b are the sources, r the result, scc what SCC becomes (an expression that may be w->scc: unchanged). */

@@ -18,6 +18,8 @@ static uint32_t pick(struct emu_rng *r, const uint32_t *values, uint32_t n)
 {
     return values[emu_below(r, n)];
 }
+#define LONG_TURN 400
+#define SLEEP_STEPS 200
 #define PICK(r, ...) pick(r, (const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 
 static void draw_mood(struct emu_gang *gang)
@@ -27,14 +29,23 @@ static void draw_mood(struct emu_gang *gang)
 
     m->quantum = PICK(r, 1, 3, 8, 20, 20, 60, 200);
     m->early = PICK(r, 0, 2000, 16000, 40000, 65536);
-    m->linger = PICK(r, 0, 6000, 20000, 50000);
+    m->linger = PICK(r, 0, 0, 10000, 40000, 62000);
     m->tear = PICK(r, 0, 1000, 8000, 30000);
-    m->evict = PICK(r, 0, 300, 1500, 6000, 20000);
-    m->evictions = PICK(r, 1, 4, 30, 100);
+    /* 0: what a program does not write back or invalidate stays. Not on gfx90a, where the same instructions serve words for the device and for others. */
+    m->evict = gang->grids[0].device->arch == EMU_GFX90A ? PICK(r, 40, 100, 300, 3000, 20000) : PICK(r, 0, 40, 100, 300, 3000, 20000);
+    m->evictions = PICK(r, 4, 30, 100);
     m->stay = PICK(r, 0, 0, 20000, 50000);
     m->starve = PICK(r, 0, 0, 50000, 63000);
     m->doze = PICK(r, 0, 40000, 60000);
     m->start = PICK(r, 200, 3000, 65536, 65536);
+    m->finish = PICK(r, 60, 300, 3000, 65536);
+    if (gang->options->shared) { /* other processes wait, and tests have limits in seconds */
+        m->quantum = m->quantum > 8 ? m->quantum : 8;
+        m->linger = m->linger < 10000 ? m->linger : 10000;
+        m->starve = m->doze = 0;
+    }
+    m->slow_kind = PICK(r, UINT32_MAX, UINT32_MAX, EMU_ACCESS_WRITE_BACK, EMU_ACCESS_WRITE_BACK, EMU_ACCESS_STORE, EMU_ACCESS_LOAD);
+    m->slow_grid = emu_chance(r, 1u << 15) ? UINT32_MAX : emu_below(r, gang->num_grids);
     gang->fate.keep = PICK(r, 8000, 30000, 60000);
     gang->fate.strangers = PICK(r, 0, 1000, 6000, 20000);
 }
@@ -64,13 +75,29 @@ static void start_grid(struct emu_gang *gang, struct emu_grid *grid)
     }
 }
 
-static void end_grid(struct emu_gang *gang, struct emu_grid *grid)
+/* The release at the end of a kernel comes some time after its last wave. */
+static void maybe_end(struct emu_gang *gang)
 {
-    emu_mem_kernel_end(grid->device, &gang->fate);
-    grid->ended = true;
-    gang->num_ended++;
-    if (gang->options->ended != NULL) {
-        gang->options->ended((int)(grid - gang->grids), gang->options->arg);
+    if (gang->num_ending == 0 || (gang->num_live > 0 && !emu_chance(&gang->fate.rng, gang->mood.finish))) {
+        return;
+    }
+    for (uint32_t g = 0; g < gang->num_grids; g++) {
+        struct emu_grid *grid = &gang->grids[g];
+
+        if (grid->ending) {
+            emu_gang_lock(gang, grid->device);
+            emu_mem_kernel_end(grid->device, &gang->fate);
+            emu_gang_unlock(gang, grid->device);
+            grid->ending = false;
+            grid->ended = true;
+            gang->num_ending--;
+            gang->num_ended++;
+            gang->progress++;
+            if (gang->options->ended != NULL) {
+                gang->options->ended((int)g, gang->options->arg);
+            }
+            return;
+        }
     }
 }
 
@@ -81,27 +108,36 @@ static bool may_start(const struct emu_gang *gang, uint32_t g)
     return !grid->started && (grid->launch->after == 0 || gang->grids[grid->launch->after - 1].ended);
 }
 
-/* false: none can start. */
-static bool start_one(struct emu_gang *gang)
+static uint32_t num_startable(const struct emu_gang *gang)
 {
-    uint32_t num = 0, nth;
+    uint32_t num = 0;
 
-    for (uint32_t g = 0; g < gang->num_grids; g++) {
+    for (uint32_t g = 0; gang->num_started < gang->num_grids && g < gang->num_grids; g++) {
         num += may_start(gang, g);
     }
-    if (num == 0) {
-        return false;
+    return num;
+}
+
+static void maybe_start(struct emu_gang *gang)
+{
+    uint32_t left, nth;
+
+    if (gang->num_started == gang->num_grids || (gang->num_live > 0 && !emu_chance(&gang->fate.rng, gang->mood.start))) {
+        return;
     }
-    nth = emu_below(&gang->fate.rng, num);
+    left = num_startable(gang);
+    if (left == 0) {
+        return;
+    }
+    nth = emu_below(&gang->fate.rng, left);
     for (uint32_t g = 0; g < gang->num_grids; g++) {
         if (may_start(gang, g) && nth-- == 0) {
             emu_gang_lock(gang, gang->grids[g].device);
             start_grid(gang, &gang->grids[g]);
             emu_gang_unlock(gang, gang->grids[g].device);
-            break;
+            return;
         }
     }
-    return true;
 }
 
 static bool unlucky(const struct emu_gang *gang, const struct emu_wave *w)
@@ -278,7 +314,14 @@ static void plant_copies(struct emu_gang *gang, const struct emu_group *ran, str
     gang->fate.num_copies = 0;
 }
 
-static void turn(struct emu_gang *gang, uint32_t i)
+/* Shared runs: nothing but polling has happened for a while. */
+static bool is_idle(const struct emu_gang *gang)
+{
+    return gang->options->shared && gang->idle > 256 * (uint64_t)gang->num_live + 1000;
+}
+
+/* true: the wave sleeps. */
+static bool turn(struct emu_gang *gang, uint32_t i)
 {
     struct emu_wave *w = gang->live[i];
     struct emu_grid *grid = w->group->grid;
@@ -296,7 +339,7 @@ static void turn(struct emu_gang *gang, uint32_t i)
     if (w->ended) {
         emu_drain(w);
     } else {
-        run_wave(gang, w, 1 + emu_below(&gang->fate.rng, gang->mood.quantum));
+        run_wave(gang, w, 1 + emu_below(&gang->fate.rng, is_idle(gang) ? LONG_TURN : gang->mood.quantum));
     }
     if (gang->fate.num_copies > 0) {
         plant_copies(gang, w->group, locked);
@@ -307,29 +350,37 @@ static void turn(struct emu_gang *gang, uint32_t i)
         /* A barrier that this wave completed has put it behind i already. */
         remove_live(gang, i);
         if (w->ended && ++w->group->num_drained == w->group->num_waves && --grid->num_left == 0) {
-            end_grid(gang, grid);
+            grid->ending = true;
+            gang->num_ending++;
         }
         if (w->ended) {
             gang->progress++;
         }
     }
     emu_gang_unlock(gang, grid->device);
+    return w->slept;
 }
 
-/* Shared runs: what this gang waits for may be the work of a process without a processor. */
-static void give_way(struct emu_gang *gang, uint64_t progress, bool slept)
+/* Shared runs: what this gang waits for may be the work of a process without a processor. A wave that sleeps is waiting for something; others may be at work
+ * for some hundred instructions without storing anything. Then polls are few, with pauses; not too long ones, since kernels look for aborts and deaths
+ * every so many polls. */
+static void give_way(struct emu_gang *gang, uint64_t progress, uint64_t steps, bool slept)
 {
     if (!gang->options->shared) {
         return;
     }
     if (gang->progress != progress) {
-        gang->idle = 0;
-    } else if (++gang->idle > 2 * (uint64_t)gang->num_live + 8) {
-        if (slept && gang->idle > 8 * (uint64_t)gang->num_live + 64) {
-            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-        } else {
-            sched_yield();
-        }
+        gang->idle = gang->idle_turns = 0;
+        return;
+    }
+    gang->idle += gang->steps - steps + (slept ? SLEEP_STEPS : 0);
+    if (!is_idle(gang) || ++gang->idle_turns % 16 != 0) {
+        return;
+    }
+    if (gang->idle_turns < 128) {
+        sched_yield();
+    } else {
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     }
 }
 
@@ -338,20 +389,19 @@ static void run_gang(struct emu_gang *gang)
     uint32_t last = UINT32_MAX;
 
     while (gang->num_ended < gang->num_grids && !gang->failed) {
-        uint64_t progress = gang->progress;
+        uint64_t progress = gang->progress, steps = gang->steps;
 
-        bool ready = gang->num_started < gang->num_grids && (gang->num_live == 0 || emu_chance(&gang->fate.rng, gang->mood.start));
-        bool started = ready && start_one(gang);
+        maybe_start(gang);
+        maybe_end(gang);
         if (gang->num_live == 0) {
-            if (!started) {
+            if (num_startable(gang) == 0 && gang->num_ended < gang->num_grids && gang->num_ending == 0) {
                 emu_report_hang(gang); /* all at barriers */
             }
             continue;
         }
         last = next_turn(gang, last);
-        struct emu_wave *w = gang->live[last];
-        turn(gang, last);
-        give_way(gang, progress, w->slept);
+        bool slept = turn(gang, last);
+        give_way(gang, progress, steps, slept);
         if (gang->options->max_steps != 0 && gang->steps > gang->options->max_steps && gang->num_ended < gang->num_grids && !gang->failed) {
             emu_report_hang(gang);
         }

@@ -45,7 +45,7 @@ static void draw_config(uint64_t *state, int n, int max_blocks, struct shape *s)
     most = most < max_blocks ? most : max_blocks;
     c->comm_sms = least + (int)below(state, (size_t)(most - least + 1));
     c->threads = threads[below(state, 4)];
-    if (s->kind == DO_LL) {
+    if (s->config.variant == cclVariantLL) {
         return;
     }
     if (chance(state, 60)) { /* so that there are more pieces than a block has slots */
@@ -84,8 +84,10 @@ void draw_shape(uint64_t *state, unsigned kinds, int n, int max_blocks, struct s
     s->ld_recv = s->cols + (s->rows > 1 && chance(state, 60) ? (even ? (16 - s->cols % 16) % 16 + 16 : below(state, 30)) : 0);
     s->in_place = chance(state, 20);
     s->ld_send = s->in_place ? s->ld_recv : s->ld_send;
-    s->config.variant = variants[mismatch ? DO_DIRECT : s->kind];
-    const bool copy = s->kind == DO_COPY, aligned = chance(state, 50), any_memory = s->kind == DO_AUTO || s->kind == DO_PARTITIONED;
+    static const int kinds_of_mismatch[] = {DO_DIRECT, DO_DIRECT, DO_STAGED, DO_LL, DO_COPY};
+    const int kind = mismatch ? kinds_of_mismatch[below(state, 5)] : s->kind;
+    s->config.variant = variants[kind];
+    const bool copy = kind == DO_COPY, aligned = chance(state, 50), any_memory = s->kind == DO_AUTO || s->kind == DO_PARTITIONED;
     const bool all_plain = s->kind == DO_LL || s->kind == DO_STAGED ? chance(state, 50) : any_memory && chance(state, 30);
     const size_t send = aligned ? 0 : below(state, 16), recv = aligned ? 0 : below(state, 16);
     for (int r = 0; r < n; r++) {
@@ -96,7 +98,7 @@ void draw_shape(uint64_t *state, unsigned kinds, int n, int max_blocks, struct s
     if (!copy) {
         draw_config(state, n, max_blocks, s);
     }
-    s->config.peers_per_wait = mismatch ? 1 : s->config.peers_per_wait; /* those who agree store before they hear from those who do not */
+    s->config.peers_per_wait = mismatch && kind == DO_DIRECT ? 1 : s->config.peers_per_wait; /* those who agree store before they hear from those who do not */
 }
 
 void describe_shape(const struct shape *s, int n, char *text, size_t bytes)

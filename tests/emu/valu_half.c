@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Vector instructions on one 16-bit number a lane, f16 and integers. The result fills the register with zeroes above, but for the rows with sub = 1,
- * where gfx9 keeps the half that it does not write (LLVM lists them in GCNSubtarget::zeroesHigh16BitsOfDest). */
+ * Vector instructions on one 16-bit number a lane, f16 and integers. The result fills the register with zeroes above, but for the rows with
+ * sub = 1, where gfx9 keeps the half that it does not write (LLVM lists them in GCNSubtarget::zeroesHigh16BitsOfDest). */
 #include <math.h>
 
 #include "valu.h"
@@ -43,7 +43,6 @@ EMU_FLOAT2(mul_f16, float, f16, a * b)
 EMU_FLOAT2(min_f16, float, f16, min16(a, b))
 EMU_FLOAT2(max_f16, float, f16, max16(a, b))
 EMU_FLOAT3(fma_f16, float, f16, 3, emu_fma_odd(a, b, c))
-EMU_FLOAT3(fmac_f16, float, f16, 0, emu_fma_odd(a, b, c))
 EMU_FLOAT3(mad_f16, float, f16, 3, emu_f16_to_f32(emu_f32_to_f16(a * b)) + c)
 EMU_FLOAT3(mac_f16, float, f16, 0, emu_f16_to_f32(emu_f32_to_f16(a * b)) + c)
 EMU_FLOAT3(min3_f16, float, f16, 3, min16(min16(a, b), c))
@@ -159,8 +158,8 @@ static bool bitop3_b16(struct emu_wave *w, const struct emu_inst *i)
 
 const struct emu_op emu_ops_valu_half[] = {
     EMU_FROW("add_f16", add_f16), EMU_FROW("sub_f16", sub_f16), EMU_FROW("subrev_f16", subrev_f16), EMU_FROW("mul_f16", mul_f16),
-    EMU_FROW("min_f16", min_f16), EMU_FROW("max_f16", max_f16), KEEPS("fma_f16", fma_f16), KEEPS("fmac_f16", fmac_f16),
-    KEEPS("fmamk_f16", fma_f16), KEEPS("fmaak_f16", fma_f16), KEEPS("mad_f16", mad_f16), KEEPS("madmk_f16", mad_f16),
+    EMU_FROW("min_f16", min_f16), EMU_FROW("max_f16", max_f16), KEEPS("fma_f16", fma_f16),
+    KEEPS("mad_f16", mad_f16), KEEPS("madmk_f16", mad_f16),
     KEEPS("madak_f16", mad_f16), KEEPS("mac_f16", mac_f16), KEEPS("min3_f16", min3_f16), KEEPS("max3_f16", max3_f16),
     KEEPS("med3_f16", med3_f16), EMU_FROW("rcp_f16", rcp_f16), EMU_FROW("rsq_f16", rsq_f16), EMU_FROW("sqrt_f16", sqrt_f16),
     EMU_FROW("exp_f16", exp_f16), EMU_FROW("log_f16", log_f16), EMU_FROW("floor_f16", floor_f16), EMU_FROW("ceil_f16", ceil_f16),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Packed instructions (VOP3P): two numbers a lane. Bit n of op_sel chooses which half (of 16 or 32 bits) of source n enters the lower result, op_sel_hi
- * which one enters the upper result; neg_lo and neg_hi change their signs. Mixed f16 and f32 instructions and dot products stand here too. */
+ * Packed instructions (VOP3P): two numbers a lane. Bit n of op_sel chooses which half (of 16 or 32 bits) of source n enters the lower result,
+ * op_sel_hi which one enters the upper result; neg_lo and neg_hi change their signs. Mixed f16 and f32 instructions and dot products stand
+ * here too. */
 #include <math.h>
 
 #include "valu.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Vector instructions that leave their lane or their 32 bits: carries, 64-bit numbers, moves between lanes and scalar registers, selection by a mask. */
+ * Vector instructions that leave their lane or their 32 bits: carries, 64-bit numbers, moves between lanes and scalar registers, selection by
+ * a mask. */
 #include "valu.h"
 
 /* ---- masks of lanes ---- */

@@ -204,6 +204,49 @@ static void make_room(struct emu_wave *w)
     }
 }
 
+static bool prepare(struct emu_wave *w, const struct emu_inst *inst, const struct emu_request *q, struct emu_access *a)
+{
+    if (a->exec != q->lanes) {
+        memset(a->data, 0, sizeof(a->data)); /* a buffer's lanes out of range read zeroes */
+    }
+    if (q->data != NULL) {
+        capture(w, inst, q, a);
+    }
+    if (q->kind == EMU_ACCESS_TO_LDS) {
+        a->lds_lanes = a->exec;
+        for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+            a->lds[0][lane] = q->lds_base + lane * a->width;
+        }
+        if (!emu_lds_expect(w, a)) {
+            return false;
+        }
+    } else if (a->lds_lanes != 0) {
+        for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+            a->lds[0][lane] = (uint32_t)q->addr[lane];
+        }
+        if (!emu_lds_flat(w, a)) {
+            return false;
+        }
+    }
+    if (q->lanes == 0) {
+        a->done = true;
+        if (q->kind == EMU_ACCESS_TO_LDS) {
+            emu_lds_arrive(w, a);
+        }
+        return true;
+    }
+    if (!check_addresses(w, q, a, a->size)) {
+        return false;
+    }
+    if (q->kind == EMU_ACCESS_ATOMIC) {
+        memcpy(a->addr, q->addr, sizeof(a->addr));
+        a->todo[0] = q->lanes;
+    } else {
+        make_runs(q, a);
+    }
+    return true;
+}
+
 bool emu_vmem_issue(struct emu_wave *w, const struct emu_inst *inst, const struct emu_request *q)
 {
     struct emu_access *a;
@@ -218,40 +261,18 @@ bool emu_vmem_issue(struct emu_wave *w, const struct emu_inst *inst, const struc
     a->scope = (uint8_t)q->scope;
     a->size = inst->width;
     a->width = (uint8_t)(q->kind == EMU_ACCESS_ATOMIC && inst->sub == EMU_ATOMIC_CMPSWAP ? 2 * inst->width : inst->width);
-    a->lds_base = q->lds_base;
+    a->places = 1;
     if (inst->text[0] == 'f') { /* flat */
         a->lgkm = a->unordered = true;
+        a->lds_lanes = q->lds_lanes;
     }
     if (q->reg != NULL) {
         a->reg = (uint16_t)((q->reg->kind == EMU_AGPR ? 256u : 0u) + q->reg->index);
         a->num_regs = (uint8_t)((a->size + 3) / 4);
     }
-    if (q->kind == EMU_ACCESS_TO_LDS && !emu_lds_expect(w, a)) {
+    if (!prepare(w, inst, q, a)) {
         emu_access_free(emu_gang_of(w), a);
         return false;
-    }
-    if (a->exec != q->lanes) {
-        memset(a->data, 0, sizeof(a->data)); /* a buffer's lanes out of range read zeroes */
-    }
-    if (q->lanes == 0) {
-        a->done = true;
-        if (q->kind == EMU_ACCESS_TO_LDS) {
-            emu_lds_arrive(w, a);
-        }
-    } else {
-        if (!check_addresses(w, q, a, a->size)) {
-            emu_access_free(emu_gang_of(w), a);
-            return false;
-        }
-        if (q->data != NULL) {
-            capture(w, inst, q, a);
-        }
-        if (q->kind == EMU_ACCESS_ATOMIC) {
-            memcpy(a->addr, q->addr, sizeof(a->addr));
-            a->todo[0] = q->lanes;
-        } else {
-            make_runs(q, a);
-        }
     }
     count(w, q, a);
     emu_access_issue(w, a);

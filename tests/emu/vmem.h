@@ -13,7 +13,8 @@ struct emu_request {
     uint64_t lanes;                /* that access memory: active and in range */
     const struct emu_operand *reg; /* destination of loads and returning atomics, or NULL */
     const struct emu_operand *data; /* of stores and atomics */
-    uint32_t lds_base;             /* loads into LDS */
+    uint32_t lds_base;             /* loads into LDS: where lane 0's data goes */
+    uint64_t lds_lanes;            /* flat: lanes whose addresses are in LDS */
     uint64_t addr[EMU_LANES];
 };
 

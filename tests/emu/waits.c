@@ -10,7 +10,8 @@ static bool complete(struct emu_wave *w, int vmcnt, int lgkmcnt)
 {
     struct emu_gang *gang = emu_gang_of(w);
 
-    while (!emu_chance(&gang->fate.rng, gang->mood.linger)) {
+    gang->stalled = false;
+    while (!gang->stalled && !emu_chance(&gang->fate.rng, gang->mood.linger)) {
         if (!emu_access_progress(w, vmcnt, lgkmcnt)) {
             return true;
         }

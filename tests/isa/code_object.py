@@ -80,7 +80,7 @@ class Instruction:
         self.write_back = bool(WRITE_BACK.match(self.op))
         self.branch = self.op.startswith(('s_branch', 's_cbranch'))
         self.ends = self.op in ('s_endpgm', 's_endpgm_saved')
-        self.call = self.op.startswith(('s_swappc', 's_setpc', 's_call'))
+        self.call = bool(re.match(r's_(swap_?pc|set_?pc|call)', self.op))
         self.wide = bool(re.search(r'x4$|b128$', self.op))
 
     def scoped(self):
@@ -219,7 +219,7 @@ def make_blocks(code):
         last = b.code[-1]
         if last.branch and last.target in at:
             b.next.append(first_of[at[last.target]])
-        falls = not (last.ends or last.op in ('s_branch', 's_setpc_b64'))
+        falls = not (last.ends or last.op == 's_branch' or last.op.startswith(('s_setpc', 's_set_pc')))
         if falls and b.index + 1 < len(blocks) and b.index + 1 not in b.next:
             b.next.append(b.index + 1)
     for b in blocks:

@@ -72,7 +72,9 @@ void tm_die(void) __attribute__((noreturn));
 /* The last error text of this thread contains needle (letter case does not matter); "a|b": one of them. */
 bool tm_text_names(const char *file, int line, const char *needle);
 #define TM_TEXT(needle) tm_text_names(__FILE__, __LINE__, (needle))
-/* `what` took less than limit seconds (generous factor under a sanitizer). */
+/* A limit of so many seconds, longer under a sanitizer and on interpreted kernels, whose processes share few cores with other tests. */
+double tm_limit(double seconds);
+/* `what` took less than tm_limit(limit) seconds. */
 void tm_within(const char *file, int line, const char *what, double seconds, double limit);
 #define TM_WITHIN(what, seconds, limit) tm_within(__FILE__, __LINE__, (what), (seconds), (limit))
 

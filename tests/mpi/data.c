@@ -130,7 +130,7 @@ bool tm_check_bytes(const void *data, size_t bytes, int value, const char *what)
 
 void tm_wait_mapped(cclComm_t comm, const void *ptr)
 {
-    double end = tm_now() + 10.0;
+    double end = tm_now() + tm_limit(10.0);
     cclPointerInfo_t info;
     int n = 0;
 
@@ -143,7 +143,7 @@ void tm_wait_mapped(cclComm_t comm, const void *ptr)
             return;
         }
         if (tm_now() > end) {
-            tm_fail(__FILE__, __LINE__, "registration mapped by %d of %d peers after 10 s", info.peers_mapped, n - 1);
+            tm_fail(__FILE__, __LINE__, "registration mapped by %d of %d peers after %.0f s", info.peers_mapped, n - 1, tm_limit(10.0));
             return;
         }
         tm_sleep_ms(1);

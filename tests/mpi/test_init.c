@@ -80,7 +80,7 @@ static void cycles(unsigned number)
         printf("%u cycles of %d ranks: %.2f ms each\n", number, tm_size, (tm_now() - start) * 1e3 / number);
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    end = tm_now() + 5.0;
+    end = tm_now() + tm_limit(5.0);
     for (after = usage_now(); tm_now() < end; after = usage_now()) {
         if (after.descriptors <= before.descriptors && after.threads <= before.threads) {
             break;

@@ -360,21 +360,22 @@ int main(int argc, char **argv)
 
     TM_INIT(argc, argv);
     full = tm_has_arg("full");
+    const bool tiny = tm_has_arg("tiny"); /* where kernels are interpreted */
     tm_watchdog(full ? 110 : 50);
     comm = tm_comm_create(MPI_COMM_WORLD, NULL);
     stream = tm_stream_create();
     budget = full ? (size_t)16 << 20 : (size_t)3 << 20;
     tm_buf_create(&send_buf, comm, TM_HEAP, budget);
     tm_buf_create(&recv_buf, comm, TM_HEAP, budget * (size_t)tm_size);
-    back_to_back(1000, cclVariantAuto);
-    back_to_back(300, cclVariantCopy);
-    overwritten_input(full ? 100 : 20);
+    back_to_back(tiny ? 60 : 1000, cclVariantAuto);
+    back_to_back(tiny ? 30 : 300, cclVariantCopy);
+    overwritten_input(full ? 100 : tiny ? 4 : 20);
     all_orders();
-    random_orders(full ? 1000 : 200);
+    random_orders(full ? 1000 : tiny ? 20 : 200);
     skewed();
     two_streams_one_comm();
     two_comms_two_streams();
-    for (int lazy = 0; lazy < tm_size && lazy < (full ? 8 : 2); lazy++) {
+    for (int lazy = 0; lazy < tm_size && lazy < (full ? 8 : tiny ? 1 : 2); lazy++) {
         progress_without_sync(lazy);
     }
     barriers();

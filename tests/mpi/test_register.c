@@ -88,7 +88,7 @@ static void cycles(unsigned number)
         TM_OK(cclDeviceFree(recv));
         before = i == 7 ? open_descriptors() : before;
     }
-    end = tm_now() + 5.0;
+    end = tm_now() + tm_limit(5.0);
     for (after = open_descriptors(); number > 8 && after > before && tm_now() < end; after = open_descriptors()) {
         tm_sleep_ms(10); /* peers close in the background */
     }

@@ -76,6 +76,7 @@ uint32_t ccl_bid(void);
 uint32_t ccl_grid(void);
 uint32_t ccl_threads(void);
 void ccl_block_sync(void);
+CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return x; } /* each lane is a thread */
 void ccl_warp_sync(void);
 void ccl_pause(void);
 void gpu_maybe_yield(void);

@@ -191,7 +191,7 @@ static void set_flat(struct ccl_k_coll_args *a, uint32_t threads)
     uint64_t piece = a->rows == 1 ? a->piece_bytes : a->piece_rows * a->row_bytes;
     a->flat_piece = a->unit_shift = 0;
     if ((a->flags & flat) == flat && (a->rows == 1 || a->pieces_across == 1) && a->part_bytes % 16 == 0 && piece % 16 == 0) {
-        while (a->unit_shift < 3 && (threads * 16u << a->unit_shift) < piece) {
+        while (2u << a->unit_shift <= CCL_CHUNK_UNITS && (threads * 16u << a->unit_shift) < piece) {
             a->unit_shift++;
         }
         a->flat_piece = (threads * 16u << a->unit_shift) < piece ? 0 : (uint32_t)piece;
