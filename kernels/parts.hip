@@ -243,7 +243,9 @@ CCL_DEVICE uint32_t parts_run(CCL_PARTS p, struct parts_block *b)
             return 0;
         }
     }
-    *b->words_out = 1;
+    if (ccl_afresh(ccl_tid()) == 0) {
+        *b->words_out = 1;
+    }
     CCL_TRACE_NOTE_FIRST(a, b->job.n, CCL_TRACE_SENT);
     CCL_NO_UNROLL
     for (uint32_t c = lockstep ? steps : 0; c < drains; c++) { /* a block that stores directly waits for nothing while it pushes */

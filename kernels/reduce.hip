@@ -176,7 +176,7 @@ CCL_DEVICE uint32_t reduce_own(CCL_PARTS p, struct reduce_block *r, uint32_t c)
     if (piece.count != 0) {
         if (p->parts & CCL_PARTS_SCALED) {
             reduce_scale(p, r->in[a->rank], a->src + piece.start * p->esize, piece.count);
-            ccl_block_sync();
+            ccl_block_release_system(); /* other threads read it */
         }
         reduce_join(p, r->to, ccl_uniform(*r->num_to), r->in, piece.count);
     }

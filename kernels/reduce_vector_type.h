@@ -108,27 +108,56 @@ CCL_DEVICE void NAME(vectors)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint
     }
 }
 
-CCL_DEVICE void NAME(elements)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t first, uint64_t count)
+/* whole: the address is a multiple of the size. */
+CCL_DEVICE A NAME(get)(uint64_t addr, uint32_t whole)
+{
+    union {
+        uint64_t bits;
+        T value;
+    } u;
+    if (sizeof(T) > 1 && !whole) {
+        u.bits = reduce_get_bytes(addr, sizeof(T));
+    } else {
+        u.value = *CCL_PTR(const T, addr);
+    }
+    return LOAD(u.value);
+}
+
+CCL_DEVICE void NAME(put)(uint64_t addr, uint32_t whole, A x)
+{
+    union {
+        uint64_t bits;
+        T value;
+    } u;
+    u.value = STORE(x);
+    if (sizeof(T) > 1 && !whole) {
+        reduce_put_bytes(addr, u.bits, sizeof(T));
+    } else {
+        *CCL_PTR(T, addr) = u.value;
+    }
+}
+
+CCL_DEVICE void NAME(elements)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t first, uint64_t count, uint32_t whole)
 {
     for (uint64_t i = first + ccl_tid(); i < count; i += ccl_threads()) {
-        A a = LOAD(*CCL_PTR(const T, in[0] + i * sizeof(T)));
+        A a = NAME(get)(in[0] + i * sizeof(T), whole);
 #pragma unroll 1
         for (uint32_t r = 1; r < n; r++) {
-            a = NAME(one)(redop, a, LOAD(*CCL_PTR(const T, in[r] + i * sizeof(T))));
+            a = NAME(one)(redop, a, NAME(get)(in[r] + i * sizeof(T), whole));
         }
         a = redop == 4 ? DIVIDE(a, n) : a;
 #pragma unroll 1
         for (uint32_t d = 0; d < num_to; d++) {
-            *CCL_PTR(T, to[d] + i * sizeof(T)) = STORE(a);
+            NAME(put)(to[d] + i * sizeof(T), whole, a);
         }
     }
 }
 
-CCL_DEVICE void NAME(join)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t count, uint32_t aligned)
+CCL_DEVICE void NAME(join)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t count, uint32_t low)
 {
-    const uint64_t vectors = aligned ? count / LANES : 0;
+    const uint64_t vectors = low == 0 ? count / LANES : 0;
     NAME(vectors)(redop, n, to, num_to, in, vectors);
-    NAME(elements)(redop, n, to, num_to, in, vectors * LANES, count);
+    NAME(elements)(redop, n, to, num_to, in, vectors * LANES, count, (low & (sizeof(T) - 1)) == 0);
 }
 
 CCL_DEVICE void NAME(scale)(uint64_t dst, uint64_t src, uint64_t count, uint64_t scalar)
@@ -139,8 +168,9 @@ CCL_DEVICE void NAME(scale)(uint64_t dst, uint64_t src, uint64_t count, uint64_t
     } u;
     u.bits = scalar;
     const A factor = LOAD(u.value);
+    const uint32_t whole = ccl_uniform((uint32_t)(src | dst) & (sizeof(T) - 1)) == 0;
     for (uint64_t i = ccl_tid(); i < count; i += ccl_threads()) {
-        *CCL_PTR(T, dst + i * sizeof(T)) = STORE(MUL(LOAD(*CCL_PTR(const T, src + i * sizeof(T))), factor));
+        NAME(put)(dst + i * sizeof(T), whole, MUL(NAME(get)(src + i * sizeof(T), whole), factor));
     }
 }
 

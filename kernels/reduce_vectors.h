@@ -8,6 +8,25 @@
 
 #define REDUCE_PLACES const uint64_t *
 
+/* Elements of buffers that are not aligned to them. */
+CCL_DEVICE uint64_t reduce_get_bytes(uint64_t addr, uint32_t bytes)
+{
+    uint64_t bits = 0;
+#pragma unroll 1
+    for (uint32_t i = 0; i < bytes; i++) {
+        bits |= (uint64_t)*CCL_PTR(const uint8_t, addr + i) << (8 * i);
+    }
+    return bits;
+}
+
+CCL_DEVICE void reduce_put_bytes(uint64_t addr, uint64_t bits, uint32_t bytes)
+{
+#pragma unroll 1
+    for (uint32_t i = 0; i < bytes; i++) {
+        *CCL_PTR(uint8_t, addr + i) = (uint8_t)(bits >> (8 * i));
+    }
+}
+
 #define RT_NAME(x) reduce_##x
 #define RT_BODY "reduce_vector_type.h"
 #include "reduce_types.h"
@@ -32,14 +51,7 @@
 
 CCL_DEVICE uint64_t reduce_scalar_bits(CCL_PARTS p)
 {
-    uint64_t bits = p->scalar;
-    if (p->parts & CCL_PARTS_SCALAR_AT) {
-        bits = 0;
-        for (uint32_t i = 0; i < p->esize; i++) {
-            bits |= (uint64_t)*CCL_PTR(const uint8_t, p->scalar + i) << (8 * i);
-        }
-    }
-    return bits;
+    return p->parts & CCL_PARTS_SCALAR_AT ? reduce_get_bytes(p->scalar, p->esize) : p->scalar;
 }
 
 CCL_DEVICE void reduce_scale(CCL_PARTS p, uint64_t dst, uint64_t src, uint64_t count)
@@ -60,8 +72,8 @@ CCL_DEVICE void reduce_join(CCL_PARTS p, REDUCE_PLACES to, uint32_t num_to, REDU
     for (uint32_t d = 0; d < num_to; d++) {
         bits |= to[d];
     }
-    const uint32_t aligned = (bits & 15) == 0;
-#define ARGS (redop, n, to, num_to, in, count, aligned)
+    const uint32_t low = ccl_uniform((uint32_t)bits & 15);
+#define ARGS (redop, n, to, num_to, in, count, low)
     REDUCE_BY_TYPE(p->type, join)
 #undef ARGS
 }

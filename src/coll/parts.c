@@ -166,6 +166,13 @@ static void cut_ring(cclComm_t comm, uint32_t grid, uint32_t subs, uint64_t most
     a->slot_bytes = a->sub_bytes * subs;
 }
 
+/* CCL_COMM_SMS, as far as the communicator has as many. */
+static int blocks_asked(cclComm_t comm)
+{
+    const int most = comm->props.is_host ? comm->agreed.host_blocks : comm->agreed.blocks;
+    return comm->agreed.comm_sms < most ? comm->agreed.comm_sms : most;
+}
+
 static void choose_copying(cclComm_t comm, const struct ccl_coll_call *call, uint64_t part, struct ccl_parts *s)
 {
     struct ccl_k_parts_args *a = &s->args;
@@ -174,7 +181,9 @@ static void choose_copying(cclComm_t comm, const struct ccl_coll_call *call, uin
     uint64_t total = call->op == CCL_OP_ALL_TO_ALL ? part * (uint64_t)comm->n : part;
     struct ccl_tune tune;
     ccl_tune(comm, cclVariantStaged, total, CCL_UNSET, CCL_UNSET, &tune);
-    if (comm->props.is_host) {
+    if (comm->agreed.comm_sms != CCL_UNSET) {
+        tune.blocks = blocks_asked(comm);
+    } else if (comm->props.is_host) {
         uint64_t blocks = call->op == CCL_OP_ALL_TO_ALL_V ? UINT64_MAX : total / HOST_GRID_BYTES + 1;
         tune.blocks = (int)(blocks < (uint64_t)comm->agreed.host_blocks ? blocks : (uint64_t)comm->agreed.host_blocks);
     }
@@ -197,7 +206,9 @@ static void choose_reducing(cclComm_t comm, const struct ccl_coll_call *call, st
     const uint64_t n = (uint64_t)comm->n, esize = a->esize, of_owner = scatter ? call->count : (call->count + n - 1) / n;
     struct ccl_tune tune;
     ccl_tune(comm, cclVariantStaged, of_owner * esize * n, CCL_UNSET, CCL_UNSET, &tune);
-    if (comm->props.is_host) {
+    if (comm->agreed.comm_sms != CCL_UNSET) {
+        tune.blocks = blocks_asked(comm);
+    } else if (comm->props.is_host) {
         uint64_t blocks = of_owner * esize * n / HOST_GRID_BYTES + 1;
         tune.blocks = (int)(blocks < (uint64_t)comm->agreed.host_blocks ? blocks : (uint64_t)comm->agreed.host_blocks);
     }
