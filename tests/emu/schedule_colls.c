@@ -53,18 +53,18 @@ void draw_coll(uint64_t *state, unsigned kinds, int n, struct shape *s)
 }
 
 /* Bytes of the first and of the second message for the rank k + 1 on. */
-static size_t message(const struct shape *s, int n, int k, int number)
+static size_t message(const struct shape *s, int k, int number)
 {
     uint64_t state = s->key + (uint64_t)(k * 2 + number);
-    size_t most = (RECV_BYTES - 2 * SLACK) / (2 * (size_t)n);
+    size_t most = (RECV_BYTES - 2 * SLACK) / (size_t)(__builtin_popcount(s->peers) * (s->twice ? 2 : 1));
     return number == 1 && !s->twice ? 0 : (s->peers >> k & 1) == 0 ? 0 : below(&state, 5) == 0 ? 0 : 1 + below(&state, most);
 }
 
-static size_t place_of(const struct shape *s, int n, int k, int number)
+static size_t place_of(const struct shape *s, int k, int number)
 {
     size_t at = 0;
     for (int i = 0; i < k * 2 + number; i++) {
-        at += message(s, n, i / 2, i % 2);
+        at += message(s, i / 2, i % 2);
     }
     return at;
 }
@@ -77,7 +77,7 @@ static size_t input_bytes(const struct shape *s, int n, int rank)
     case COLL_REDUCE_SCATTER: return all;
     case COLL_SCATTER: return rank == s->root ? all : 0;
     case COLL_BROADCAST: return rank == s->root ? part : 0;
-    case COLL_P2P: return place_of(s, n, n - 1, 0);
+    case COLL_P2P: return place_of(s, n - 1, 0);
     default: return part;
     }
 }
@@ -92,8 +92,8 @@ static int slices_of(const struct shape *s, int n, int rank, struct slice *out)
     case COLL_P2P:
         for (int k = 0; k < n - 1; k++) {
             for (int number = 0; number < 2; number++) {
-                const size_t at = place_of(s, n, k, number);
-                out[num++] = (struct slice){(rank + n - k - 1) % n, at, at, message(s, n, k, number)};
+                const size_t at = place_of(s, k, number);
+                out[num++] = (struct slice){(rank + n - k - 1) % n, at, at, message(s, k, number)};
             }
         }
         break;
@@ -166,7 +166,7 @@ static cclResult_t enqueue_messages(uint8_t *send, uint8_t *recv, const struct s
 {
     for (int k = 0; k < n - 1; k++) {
         for (int number = 0; number < (s->twice ? 2 : 1) && (s->peers >> k & 1); number++) {
-            const size_t at = place_of(s, n, k, number), bytes = message(s, n, k, number);
+            const size_t at = place_of(s, k, number), bytes = message(s, k, number);
             cclResult_t rc = cclSend(send + at, bytes, cclUint8, (rank + k + 1) % n, comm, stream);
             rc = rc == cclSuccess ? cclRecv(recv + at, bytes, cclUint8, (rank + n - k - 1) % n, comm, stream) : rc;
             if (rc != cclSuccess) {

@@ -245,7 +245,7 @@ static uint64_t run_case(const struct kernel_case *c)
             if ((kinds & DO_COLLS) && (!(kinds & ~DO_COLLS) || next_random(&state) % 4 != 0)) {
                 draw_coll(&state, kinds, c->n, &world.shapes[op]);
             } else {
-                draw_shape(&state, kinds & ~DO_COLLS, c->n, 8, &world.shapes[op]);
+                draw_shape(&state, kinds & ~DO_COLLS, c->n, kinds & DO_COLLS ? 1 : 8, &world.shapes[op]);
             }
         }
         world.odd = kinds == DO_MISMATCH ? (int)(next_random(&state) % (uint64_t)c->n) : -1;
