@@ -123,7 +123,9 @@ cclResult_t bench_chunks(struct bench_session *s, size_t bytes, bench_chunk_fn b
 
 /* ---- sweep.c: axes to configurations ---- */
 
+struct bench_op;
 struct bench_config {
+    const struct bench_op *op;
     int dtype, mode, buffers, variant, comm_sms, peers_per_wait;
     int tile_m, tile_n; /* BENCH_AUTO: the library chooses */
     size_t m, n, ld;    /* rows per rank, columns, row pitch: elements */
@@ -132,7 +134,6 @@ struct bench_config {
     bool in_place;
 };
 
-struct bench_op;
 /* Run every combination of the axes. Collective over MPI_COMM_WORLD. Returns the exit status: 0, or 1 for wrong bytes or errors. */
 int bench_sweep(const struct bench_op *op, const struct bench_options *options);
 
@@ -152,6 +153,7 @@ struct bench_buffers {
     void *send_handle, *recv_handle;
     size_t send_bytes, recv_bytes;        /* physical, with the gaps between rows */
     unsigned char *base_send, *base_recv; /* the baseline's, NULL without one */
+    size_t base_send_bytes, base_recv_bytes; /* packed */
     bool corrupt;                         /* flip one byte before each check */
 };
 
@@ -227,7 +229,7 @@ struct bench_row {
     cclCallConfig_t effective; /* fields CCL_UNSET where unknown */
     struct bench_result result;
     const char *baseline; /* NULL: none */
-    double bus_factor, traffic_bytes;
+    double alg_factor, bus_factor, traffic_bytes;
 };
 
 /* Rank 0 only. Opens --out and prints the head. False: the file cannot be written (printed). */
@@ -243,6 +245,12 @@ struct bench_op {
     /* Operations that move data: enqueue one call; ctx is struct bench_call. */
     cclResult_t (*issue)(void *ctx);
     cclResult_t (*baseline)(void *ctx);
+    bool (*has_baseline)(const struct bench_config *config); /* NULL: always */
+    /* Beside all-gather: parts of S bytes in the send and receive buffer, and what bytes off.. of them hold before and after a call (0: untouched). */
+    double (*parts_in)(int ranks), (*parts_out)(int ranks);
+    void (*input)(const struct bench_buffers *b, unsigned char *dst, size_t off, size_t length);
+    void (*output)(const struct bench_buffers *b, unsigned char *dst, size_t off, size_t length);
+    double (*alg_factor)(int ranks);                       /* algbw = alg_factor * S / time; NULL: ranks */
     double (*bus_factor)(int ranks);                       /* busbw = bus_factor * S / time */
     double (*traffic_bytes)(int ranks, double part_bytes); /* read + written by all ranks, for fraction */
     /* Other operations measure themselves. Returns the exit status. */
@@ -257,6 +265,9 @@ struct bench_call {
     bool with_config; /* call has a field that is set */
 };
 
-extern const struct bench_op bench_op_all_gather, bench_op_init;
+extern const struct bench_op bench_op_all_gather, bench_op_init, bench_op_all_reduce, bench_op_reduce_scatter, bench_op_reduce, bench_op_broadcast,
+    bench_op_all_to_all, bench_op_all_to_all_v, bench_op_gather, bench_op_scatter, bench_op_sendrecv;
+/* All of them, NULL behind the last. */
+extern const struct bench_op *const bench_operations[];
 
 #endif

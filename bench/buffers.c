@@ -18,7 +18,8 @@ static size_t pitch_bytes(const struct bench_config *c)
 double bench_buffers_need(const struct bench_config *c, int ranks, bool with_baseline)
 {
     double part = (double)c->m * (double)pitch_bytes(c);
-    double ours = part * (ranks + !c->in_place), theirs = (double)c->part_bytes * (ranks + 1);
+    double parts = c->op->input != NULL ? c->op->parts_in(ranks) + c->op->parts_out(ranks) : ranks + 1;
+    double ours = part * (parts - (c->in_place ? 1 : 0)), theirs = (double)c->part_bytes * parts;
     return ranks * (ours + (with_baseline ? theirs : 0) + 2.0 * BENCH_CHUNK);
 }
 
@@ -45,8 +46,8 @@ static cclResult_t allocate_all(struct bench_buffers *b, struct bench_session *s
         b->send = b->recv + (size_t)s->rank * b->send_bytes;
     }
     if (with_baseline) {
-        b->base_send = aligned_alloc(4096, (c->part_bytes + 4095) / 4096 * 4096);
-        b->base_recv = aligned_alloc(4096, ((size_t)s->ranks * c->part_bytes + 4095) / 4096 * 4096);
+        b->base_send = aligned_alloc(4096, (b->base_send_bytes + 4095) / 4096 * 4096);
+        b->base_recv = aligned_alloc(4096, (b->base_recv_bytes + 4095) / 4096 * 4096);
     }
     bool short_of_memory = with_baseline && (b->base_send == NULL || b->base_recv == NULL);
     return rc == cclSuccess && short_of_memory ? cclSystemError : rc;
@@ -72,6 +73,12 @@ bool bench_buffers_create(struct bench_buffers *b, struct bench_session *s, cons
     *b = (struct bench_buffers){.config = config, .session = s};
     b->send_bytes = config->m * pitch_bytes(config);
     b->recv_bytes = (size_t)s->ranks * b->send_bytes;
+    b->base_send_bytes = config->part_bytes;
+    b->base_recv_bytes = (size_t)s->ranks * config->part_bytes;
+    if (config->op->input != NULL) {
+        b->send_bytes = b->base_send_bytes = (size_t)config->op->parts_in(s->ranks) * config->part_bytes;
+        b->recv_bytes = b->base_recv_bytes = (size_t)config->op->parts_out(s->ranks) * config->part_bytes;
+    }
     if (!bench_agree(s, allocate_all(b, s, with_baseline), "buffers")) {
         bench_session_check(s);
         bench_buffers_destroy(b, s);
@@ -106,8 +113,8 @@ void bench_buffers_destroy(struct bench_buffers *b, struct bench_session *s)
     *b = (struct bench_buffers){.config = b->config, .session = s};
 }
 
-/* What bytes off.. of the receive buffer must become: rows of data with gaps between them. */
-static void expected(const struct bench_buffers *b, unsigned char *dst, size_t off, size_t length)
+/* All-gather: rows of data with gaps between them. */
+static void gathered(const struct bench_buffers *b, unsigned char *dst, size_t off, size_t length)
 {
     const struct bench_config *c = b->config;
     size_t row_bytes = c->n * bench_dtype_bytes(c->dtype), pitch = pitch_bytes(c), rows = c->m;
@@ -129,6 +136,16 @@ static void expected(const struct bench_buffers *b, unsigned char *dst, size_t o
         dst += piece;
         off += piece;
         length -= piece;
+    }
+}
+
+/* What bytes off.. of the receive buffer must become. */
+static void expected(const struct bench_buffers *b, unsigned char *dst, size_t off, size_t length)
+{
+    if (b->config->op->output != NULL) {
+        b->config->op->output(b, dst, off, length);
+    } else {
+        gathered(b, dst, off, length);
     }
 }
 
@@ -159,7 +176,11 @@ static cclResult_t send_chunk(void *ctx, struct bench_worker *w, size_t off, siz
     const struct bench_buffers *b = ctx;
 
     (void)wrong;
-    expected(b, w->stage, (size_t)b->session->rank * b->send_bytes + off, length);
+    if (b->config->op->input != NULL) {
+        b->config->op->input(b, w->stage, off, length);
+    } else {
+        gathered(b, w->stage, (size_t)b->session->rank * b->send_bytes + off, length);
+    }
     return copy_chunk(w, b->send + off, w->stage, length);
 }
 
@@ -176,7 +197,12 @@ cclResult_t bench_buffers_fill(struct bench_buffers *b, struct bench_session *s,
         rc = bench_chunks(s, b->recv_bytes, poison_chunk, b, NULL);
     }
     rc = rc == cclSuccess ? bench_chunks(s, b->send_bytes, send_chunk, b, NULL) : rc;
-    if (rc == cclSuccess && b->base_send != NULL) {
+    if (rc == cclSuccess && b->base_send != NULL && c->op->input != NULL) {
+        memset(b->base_recv, 0, b->base_recv_bytes);
+        for (size_t off = 0; off < b->base_send_bytes; off += BENCH_CHUNK) {
+            c->op->input(b, b->base_send + off, off, b->base_send_bytes - off < BENCH_CHUNK ? b->base_send_bytes - off : BENCH_CHUNK);
+        }
+    } else if (rc == cclSuccess && b->base_send != NULL) {
         size_t part = c->part_bytes;
         for (int r = 0; r < s->ranks; r++) {
             bench_pattern(b->base_recv + (size_t)r * part, part, ~seed, r, 0);
@@ -220,16 +246,20 @@ cclResult_t bench_buffers_check(struct bench_buffers *b, struct bench_session *s
 
 long long bench_buffers_check_baseline(struct bench_buffers *b)
 {
-    size_t part = b->config->part_bytes;
     unsigned char *expect = b->session->workers[0].expect;
     long long wrong = 0;
 
-    for (int r = 0; b->base_recv != NULL && r < b->session->ranks; r++) {
-        for (size_t off = 0; off < part; off += BENCH_CHUNK) {
-            size_t length = part - off < BENCH_CHUNK ? part - off : BENCH_CHUNK;
-            bench_pattern(expect, length, b->seed, r, off);
-            wrong += count_wrong(b->base_recv + (size_t)r * part + off, expect, length);
+    for (size_t off = 0; b->base_recv != NULL && off < b->base_recv_bytes; off += BENCH_CHUNK) {
+        size_t length = b->base_recv_bytes - off < BENCH_CHUNK ? b->base_recv_bytes - off : BENCH_CHUNK, part = b->config->part_bytes;
+        if (b->config->op->output != NULL) {
+            b->config->op->output(b, expect, off, length);
         }
+        for (size_t at = 0; at < length && b->config->op->output == NULL;) { /* parts without the gaps of ours */
+            size_t left = part - (off + at) % part, piece = left < length - at ? left : length - at;
+            bench_pattern(expect + at, piece, b->seed, (int)((off + at) / part), (off + at) % part);
+            at += piece;
+        }
+        wrong += count_wrong(b->base_recv + off, expect, length);
     }
     return wrong;
 }

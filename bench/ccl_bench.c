@@ -6,13 +6,15 @@
 
 #include "bench.h"
 
-static const struct bench_op *const operations[] = {&bench_op_all_gather, &bench_op_init};
+const struct bench_op *const bench_operations[] = {&bench_op_all_gather,    &bench_op_all_reduce, &bench_op_reduce_scatter, &bench_op_reduce,
+                                                   &bench_op_broadcast,     &bench_op_all_to_all, &bench_op_all_to_all_v,   &bench_op_gather,
+                                                   &bench_op_scatter,       &bench_op_sendrecv,   &bench_op_init,           NULL};
 
 static const struct bench_op *find_operation(const char *name)
 {
-    for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
-        if (strcmp(operations[i]->name, name) == 0) {
-            return operations[i];
+    for (const struct bench_op *const *op = bench_operations; *op != NULL; op++) {
+        if (strcmp((*op)->name, name) == 0) {
+            return *op;
         }
     }
     return NULL;
@@ -23,7 +25,7 @@ static bool arguments_fit(const struct bench_options *options, int rank, int wor
 {
     if (find_operation(options->operation) == NULL) {
         if (rank == 0) {
-            fprintf(stderr, "ccl_bench: unknown operation '%s': all_gather or init\n", options->operation);
+            fprintf(stderr, "ccl_bench: unknown operation '%s' (ccl_bench --help lists them)\n", options->operation);
         }
         return false;
     }

@@ -261,7 +261,7 @@ bool bench_options_parse(struct bench_options *options, int argc, char **argv, b
         return true;
     }
     if (options->operation == NULL) {
-        return complain(speak, "no operation was named: all_gather or init");
+        return complain(speak, "no operation was named (ccl_bench --help lists them)");
     }
     if (!check_together(options, speak)) {
         return false;
@@ -297,7 +297,8 @@ static const char help_text[] =
     "               the median of the rounds. baseline_us likewise\n"
     "  min_us p99_us  smallest and 99th percentile (nearest rank) over all iterations of the maximum over ranks\n"
     "  skew_us      median over iterations of the slowest rank's duration minus the fastest's\n"
-    "  algbw_gbps   n * S / time          busbw_gbps   (n - 1) * S / time\n"
+    "  algbw_gbps   n * S / time          busbw_gbps   (n - 1) * S / time; all_reduce: S and 2 (n - 1) / n S; reduce, broadcast,\n"
+    "               sendrecv: S\n"
     "  host_us      mean duration of the enqueue call alone in a loop of calls (median over loops, slowest rank)\n"
     "  limit_gbps   bytes read + written per second of a plain copy by all ranks at once, same run, same working set\n"
     "               (n * S * (n + 1) in all); the better of memcpy and non-temporal stores; null where it fits the L2 "
@@ -314,8 +315,10 @@ static const char help_text[] =
 void bench_help(FILE *to)
 {
     fputs("usage: mpirun -n RANKS ccl_bench OPERATION [options]\n\noperations\n", to);
-    fprintf(to, "  %-12s %s\n  %-12s %s\n\noptions\n", bench_op_all_gather.name, bench_op_all_gather.summary,
-            bench_op_init.name, bench_op_init.summary);
+    for (const struct bench_op *const *op = bench_operations; *op != NULL; op++) {
+        fprintf(to, "  %-14s %s\n", (*op)->name, (*op)->summary);
+    }
+    fputs("\noptions\n", to);
     for (size_t i = 0; i < OPTIONS; i++) {
         const struct option *option = &options_table[i];
         char left[64];

@@ -118,7 +118,7 @@ static void add_result(const struct bench_row *row, struct field *fields, int *n
     add_real(fields, n, "min_us", r->min_us, timed);
     add_real(fields, n, "p99_us", r->p99_us, timed);
     add_real(fields, n, "skew_us", r->skew_us, timed);
-    add_real(fields, n, "algbw_gbps", gbps(row->ranks * bytes, r->time_us), moved);
+    add_real(fields, n, "algbw_gbps", gbps(row->alg_factor * bytes, r->time_us), moved);
     add_real(fields, n, "busbw_gbps", gbps(row->bus_factor * bytes, r->time_us), moved);
     add_real(fields, n, "host_us", r->host_us, moved && r->host_us > 0);
     add_real(fields, n, "limit_gbps", r->limit_gbps, r->limit_gbps > 0);
@@ -214,7 +214,7 @@ static void write_table(FILE *to, const struct bench_row *row, bool head)
     table_real(to, 10, 2, r->min_us, timed);
     table_real(to, 10, 2, r->p99_us, timed);
     table_real(to, 9, 2, r->skew_us, timed);
-    table_real(to, 8, 3, gbps(row->ranks * bytes, r->time_us), moved);
+    table_real(to, 8, 3, gbps(row->alg_factor * bytes, r->time_us), moved);
     table_real(to, 8, 3, gbps(row->bus_factor * bytes, r->time_us), moved);
     table_real(to, 7, 3, r->host_us, moved && r->host_us > 0);
     table_real(to, 7, 2, r->limit_gbps, r->limit_gbps > 0);

@@ -46,7 +46,7 @@ static void make_config(const struct sweep *w, int index, int ranks, struct benc
         at[a] = index % w->lengths[a];
         index /= w->lengths[a];
     }
-    *c = (struct bench_config){.in_place = o->in_place, .two_d = o->rows.count > 0, .m = 1};
+    *c = (struct bench_config){.op = w->op, .in_place = o->in_place, .two_d = o->rows.count > 0, .m = 1};
     c->dtype = (int)o->dtype.values[at[AXIS_DTYPE]];
     if (c->two_d) {
         c->m = (size_t)o->rows.values[at[AXIS_SHAPE] / o->columns.count];
@@ -118,6 +118,10 @@ static const char *reason_to_skip(struct bench_session *s, const struct bench_co
     static char text[160];
     double have = bench_min(s, available_bytes()), need = bench_buffers_need(c, s->ranks, with_baseline);
 
+    if (c->op->input != NULL && (c->in_place || c->two_d || c->ld != c->n)) {
+        snprintf(text, sizeof(text), "%s is measured with plain rows, not in place", c->op->name);
+        return text;
+    }
     if (c->mode == BENCH_GRAPH && bench_on_host()) {
         snprintf(text, sizeof(text), "mode graph: backend %s has no graphs", cclBackendName());
         return text;
@@ -146,6 +150,7 @@ static void run_config(struct sweep *w, struct bench_session *s, const struct be
                             .config = *c,
                             .effective = CCL_CALL_CONFIG_INITIALIZER,
                             .result.errors = -1,
+                            .alg_factor = w->op->alg_factor != NULL ? w->op->alg_factor(s->ranks) : s->ranks,
                             .bus_factor = w->op->bus_factor(s->ranks),
                             .traffic_bytes = w->op->traffic_bytes(s->ranks, (double)c->part_bytes)};
     bool graph = c->mode == BENCH_GRAPH, with_baseline = w->options->baseline == BENCH_BASELINE_MPI && !graph;
@@ -154,6 +159,7 @@ static void run_config(struct sweep *w, struct bench_session *s, const struct be
         bench_note(s, "baseline mpi: %zu bytes are more than MPI's int counts, left out", c->part_bytes);
         with_baseline = false;
     }
+    with_baseline = with_baseline && (w->op->has_baseline == NULL || w->op->has_baseline(c));
     row.baseline = with_baseline ? "mpi" : NULL;
     double limit = bench_limit_gbps(s, c->part_bytes);
     fill_call(&call);
@@ -162,7 +168,7 @@ static void run_config(struct sweep *w, struct bench_session *s, const struct be
         buffers.corrupt = w->options->corrupt;
         good = graph ? bench_measure_graph(s, w->options, &buffers, &ours, &row.result)
                      : bench_measure(s, w->options, &buffers, &ours, with_baseline ? &theirs : NULL, &row.result);
-        if (!good || cclGetEffectiveConfig(s->comm, &row.effective) != cclSuccess) {
+        if (!good || w->op != &bench_op_all_gather || cclGetEffectiveConfig(s->comm, &row.effective) != cclSuccess) {
             row.effective = (cclCallConfig_t)CCL_CALL_CONFIG_INITIALIZER;
         }
         row.result.limit_gbps = limit;

@@ -6,6 +6,9 @@ include(CMakePackageConfigHelpers)
 install(TARGETS ccl EXPORT ccl-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/ccl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 
+install(TARGETS nccl rccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ccl-compat)
+install(DIRECTORY include/compat/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ccl-compat FILES_MATCHING PATTERN "*.h")
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ccl)
 install(EXPORT ccl-targets NAMESPACE ccl:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/ccl-config.cmake.in ${PROJECT_BINARY_DIR}/ccl-config.cmake INSTALL_DESTINATION ${package_dir})

@@ -23,7 +23,23 @@
 #define CCL_OP_STOPPED 0x80000000u  /* bit 31 of the low half of op */
 
 /* Operation codes, advert word 1 bits 0..5. */
-enum ccl_op { CCL_OP_NONE, CCL_OP_BARRIER, CCL_OP_ALL_GATHER, CCL_OP_ALL_GATHER_2D, CCL_NUM_OPS };
+enum ccl_op {
+    CCL_OP_NONE,
+    CCL_OP_BARRIER,
+    CCL_OP_ALL_GATHER,
+    CCL_OP_ALL_GATHER_2D,
+    CCL_OP_ALL_REDUCE,
+    CCL_OP_REDUCE_SCATTER,
+    CCL_OP_REDUCE,
+    CCL_OP_BROADCAST,
+    CCL_OP_ALL_TO_ALL,
+    CCL_OP_ALL_TO_ALL_V,
+    CCL_OP_GATHER,
+    CCL_OP_SCATTER,
+    CCL_OP_SEND,
+    CCL_OP_RECV,
+    CCL_NUM_OPS
+};
 #define CCL_WORD1(op, type, redop, root) \
     ((uint32_t)(op) | (uint32_t)(type) << 6 | (uint32_t)(redop) << 11 | (uint32_t)(root) << 16)
 
@@ -184,6 +200,70 @@ struct ccl_k_coll_args {
     uint32_t div_mul; /* GPU LL: ceil(2^32 / packet pairs of a part), 0 when there is one pair */
     uint32_t unit_shift; /* GPU push: log2 of the vectors a thread moves of a flat piece, rounded up */
     struct ccl_k_peer peer[CCL_VALUE_PEERS]; /* by rank; the host backend copies only the first n */
+};
+
+/* What goes between this rank and one peer. */
+struct ccl_k_pair {
+    uint64_t send_off, send_bytes; /* from src of ccl_k_coll_args */
+    uint64_t recv_off, recv_bytes; /* from dst */
+};
+
+enum {
+    CCL_PARTS_SAME = 1,     /* all destinations get the same bytes: where all share a ring, a chunk is written once */
+    CCL_PARTS_REDUCE = 2,   /* what arrives is joined element by element, in the order of ranks */
+    CCL_PARTS_SCATTER = 4,  /* reduce: each owner keeps its result; the input is a part an owner */
+    CCL_PARTS_SCALED = 8,   /* reduce: multiply the own elements by scalar first */
+    CCL_PARTS_SCALAR_AT = 16, /* scalar is the address of it in device memory */
+    CCL_PARTS_TO_ROOT = 32  /* reduce: only root gets the results */
+};
+
+#define CCL_GPU_PAIRS 64 /* ranks of a communicator whose pairs fit the arguments of a kernel; on the host as many as there are */
+
+/* The kernels parts, parts_ll and reduce: all collectives but all-gather. reduce cuts the input into chunks, each into one piece for every rank, its
+ * owner: piece (chunk, owner) starts at element owner * owner_stride + chunk * chunk_stride and has at most piece elements. Every rank stores its
+ * piece into a ring for the owner, which joins them. parts cuts what a pair moves into pieces of c.piece_bytes. Ring slots are cut out of the
+ * communicator's rings anew for every operation. */
+struct ccl_k_parts_args {
+    struct ccl_k_coll_args c;
+    uint64_t ring_bytes;            /* of one source's rings */
+    uint64_t slot_bytes, sub_bytes; /* of a slot, and of what it holds for one destination */
+    uint64_t count;                 /* reduce: elements of the whole input; SCATTER: of a part */
+    uint64_t owner_stride, chunk_stride, piece;
+    uint64_t chunks;
+    uint64_t scalar; /* its bits or its address */
+    uint32_t type, esize; /* cclDataType_t, its bytes */
+    uint32_t redop;  /* cclRedOp_t, built in */
+    uint32_t root;
+    uint32_t parts; /* CCL_PARTS_* */
+    uint32_t slots; /* of a ring */
+    struct ccl_k_pair pair[CCL_GPU_PAIRS]; /* by rank; the host backend copies only the first n */
+};
+
+/* Words of sends and receives, bytes from the start of a rank's control allocation. Tags are numbers of the messages of an ordered pair of ranks. */
+struct ccl_k_p2p_layout {
+    uint64_t adv;    /* [n] lines of 64 B as adverts: what a receiver expects of this rank */
+    uint64_t full;   /* [n] words {tag, step} of senders to this rank, flag_stride bytes apart */
+    uint64_t credit; /* [n] of receivers from this rank */
+    uint64_t ring;   /* [n][slots][slot_bytes], by sender */
+    uint32_t slots, slot_bytes;
+};
+
+struct ccl_k_p2p_item {
+    uint64_t addr, bytes;
+    uint64_t where; /* receive: advert words 6, 7 */
+    uint32_t word1; /* CCL_WORD1(CCL_OP_SEND or CCL_OP_RECV, type, 0, peer) */
+    uint32_t pad;
+};
+
+#define CCL_P2P_ITEMS 100 /* of a launch */
+
+/* Sends and receives of a group; those of one direction and peer stand together, in issue order. */
+struct ccl_k_p2p_args {
+    struct ccl_k_coll_args c;
+    struct ccl_k_p2p_layout lay;
+    uint64_t seq; /* uint64_t[2][n], device memory of this rank: messages sent to, received from each rank so far */
+    uint32_t count, pad;
+    struct ccl_k_p2p_item item[CCL_P2P_ITEMS]; /* the host backend copies only count */
 };
 
 /* The kernels ll_words_W: as few bytes as they can do with. Part r of the output starts at dst + r * part_bytes. */

@@ -17,26 +17,32 @@ struct ccl_channels {
     uint32_t from_first, from_last; /* rotations received from (this rank + d) */
 };
 
-CCL_DEVICE_SLOW void ccl_fill_record(CCL_ARGS a, CCL_AS1 struct ccl_k_err *e, uint32_t n, uint32_t reason, uint32_t peer)
+/* What was called, beyond the arguments' desc: calls of many messages differ in these. */
+struct ccl_called {
+    uint32_t word1;
+    uint64_t rows, count;
+};
+
+CCL_DEVICE_SLOW void ccl_fill_record(CCL_ARGS a, CCL_AS1 struct ccl_k_err *e, uint32_t n, uint32_t reason, uint32_t peer, struct ccl_called called)
 {
     e->op = n;
     e->rank = (int32_t)a->rank;
     e->peer = (int32_t)peer;
     e->reason = reason;
-    e->mine.word1 = a->desc.word1;
+    e->mine.word1 = called.word1;
     e->mine.variant = a->desc.variant;
     e->mine.blocks = a->desc.blocks;
     e->mine.tile_m = a->desc.tile_m;
     e->mine.tile_n = a->desc.tile_n;
-    e->mine.rows = a->desc.rows;
-    e->mine.count = a->desc.count;
+    e->mine.rows = called.rows;
+    e->mine.count = called.count;
     e->mine.ld = a->desc.ld;
     e->mine.ld_send = a->desc.ld_send;
     e->where = a->where;
 }
 
 /* Step 1: record and abort word in every host page, own first. Only one block of a rank writes the record. */
-CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer)
+CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer, struct ccl_called called)
 {
     struct ccl_k_priv *priv = (struct ccl_k_priv *)a->priv;
     struct ccl_k_page *own = (struct ccl_k_page *)a->page;
@@ -70,7 +76,7 @@ CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t pe
     for (uint32_t d = 0; d < a->n; d++) {
         CCL_AS1 struct ccl_k_page *page = CCL_PTR(struct ccl_k_page, ccl_peer_page(a, ccl_rotate(a, d)));
         CCL_AS1 struct ccl_k_err *e = &page->err[a->rank];
-        ccl_fill_record(a, e, n, reason, peer);
+        ccl_fill_record(a, e, n, reason, peer, called);
         /* code and op are one 8-byte word; released last, pairs with the acquire of the host that reads the record */
         ccl_fence_release_system();
         ccl_store_relaxed_system_u64((uint64_t)e, (uint64_t)n << 32 | code);
@@ -84,6 +90,14 @@ CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t pe
     for (uint32_t d = 0; d < a->n; d++) {
         ccl_notify(a, ccl_rotate(a, d));
     }
+}
+
+/* The rank that failed first, as far as this rank's host page knows; `otherwise` when it was none or this one. */
+CCL_DEVICE_SLOW uint32_t ccl_origin(CCL_ARGS a, uint32_t otherwise)
+{
+    const uint64_t word = ccl_load_relaxed_system_u64((uint64_t) & ((struct ccl_k_page *)a->page)->abort);
+    const uint32_t origin = (uint32_t)(word >> 8) & 0xffffff;
+    return word != 0 && origin < a->n && origin != a->rank ? origin : otherwise;
 }
 
 /* Step 2: nobody may start to store into our memory for operation n, and no later launch may take part. */
@@ -137,12 +151,30 @@ CCL_DEVICE_SLOW void ccl_mark_unclean(CCL_ARGS a, uint32_t src)
     }
 }
 
+/* Step 4 for the rotations first..last-1. */
+CCL_DEVICE_SLOW void ccl_drain(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t first, uint32_t last)
+{
+    uint64_t start = ccl_clock_ns();
+    for (uint32_t d = first; d < last; d++) {
+        uint32_t src = ccl_rotate(a, d);
+        uint64_t waited = 0;
+        while (d != 0 && !ccl_drained(a, n, block, src, waited)) {
+            waited = ccl_clock_ns() - start;
+            if (waited > CCL_DRAIN_LIMIT_NS) {
+                ccl_mark_unclean(a, src);
+                break;
+            }
+            ccl_spin(a->flags);
+        }
+    }
+}
+
 /* All of it. advert_out: this rank's adverts of n are at the peers. may_write: peers may store into user memory of this rank directly.
  * words_out: this block has sent the last word of every channel, so nobody waits for it. */
-CCL_DEVICE_SLOW void ccl_fail(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t bad, uint32_t peer,
-                              struct ccl_channels ch, uint32_t may_write, uint32_t words_out)
+CCL_DEVICE_SLOW void ccl_fail_called(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t bad, uint32_t peer, struct ccl_channels ch,
+                                     uint32_t may_write, uint32_t words_out, struct ccl_called called)
 {
-    ccl_raise(a, n, bad, peer);
+    ccl_raise(a, n, bad, peer, called);
     ccl_revoke(a, n);
     if (!words_out) {
         ccl_fence_release_system();
@@ -157,22 +189,16 @@ CCL_DEVICE_SLOW void ccl_fail(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t b
             ccl_notify(a, ccl_rotate(a, d));
         }
     }
-    if (!may_write) {
-        return;
+    if (may_write) {
+        ccl_drain(a, n, block, ch.from_first, ch.from_last);
     }
-    uint64_t start = ccl_clock_ns();
-    for (uint32_t d = ch.from_first; d < ch.from_last; d++) {
-        uint32_t src = ccl_rotate(a, d);
-        uint64_t waited = 0;
-        while (d != 0 && !ccl_drained(a, n, block, src, waited)) {
-            waited = ccl_clock_ns() - start;
-            if (waited > CCL_DRAIN_LIMIT_NS) {
-                ccl_mark_unclean(a, src);
-                break;
-            }
-            ccl_spin(a->flags);
-        }
-    }
+}
+
+CCL_DEVICE_SLOW void ccl_fail(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t bad, uint32_t peer,
+                              struct ccl_channels ch, uint32_t may_write, uint32_t words_out)
+{
+    const struct ccl_called called = {a->desc.word1, a->desc.rows, a->desc.count};
+    ccl_fail_called(a, n, block, bad, peer, ch, may_write, words_out, called);
 }
 
 #endif

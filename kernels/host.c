@@ -6,6 +6,11 @@
 #include "ll.hip"
 #include "push.hip"
 
+#include "parts.hip"
+#include "reduce.hip"
+
+#include "p2p.hip"
+
 #include "copy.hip"
 
 _Thread_local const struct ccl_host_block *ccl_block __attribute__((tls_model("initial-exec")));

@@ -8,6 +8,11 @@
 #include "ll.hip"
 #include "push.hip"
 
+#include "parts.hip"
+#include "reduce.hip"
+
+#include "p2p.hip"
+
 #include "copy.hip"
 
 const ccl_host_kernel_fn ccl_host_kernels_traced[CCL_NUM_COMMON_KERNELS] = {

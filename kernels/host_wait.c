@@ -64,21 +64,33 @@ static uint32_t look(const struct ccl_k_coll_args *a, uint64_t addr, uint32_t ta
     return CCL_BAD_NONE;
 }
 
-static void sleep_once(const struct ccl_k_coll_args *a, uint64_t addr, uint32_t tag, uint32_t want, uint32_t peer,
-                       uint64_t alt)
+uint32_t ccl_host_sleep_begin(const struct ccl_k_coll_args *a)
 {
     struct ccl_k_page *page = (struct ccl_k_page *)a->page;
-    const struct timespec limit = {0, SLEEP_NS};
     uint32_t bell = __atomic_load_n(&page->bell, __ATOMIC_ACQUIRE);
     __atomic_fetch_add(&page->waiting, 1, __ATOMIC_SEQ_CST); /* pairs with ccl_notify */
     if (!(a->flags & CCL_F_FENCE)) {
         ccl_host_membarrier();
     }
     ccl_fence_sc_system();
-    if (!arrived(addr, tag, want) && look(a, addr, tag, want, peer, alt) == CCL_BAD_NONE) {
+    return bell;
+}
+
+void ccl_host_sleep_end(const struct ccl_k_coll_args *a, uint32_t bell, int sleeps)
+{
+    struct ccl_k_page *page = (struct ccl_k_page *)a->page;
+    const struct timespec limit = {0, SLEEP_NS};
+    if (sleeps) {
         syscall(SYS_futex, &page->bell, FUTEX_WAIT, bell, &limit, NULL, 0);
     }
     __atomic_fetch_sub(&page->waiting, 1, __ATOMIC_SEQ_CST);
+}
+
+static void sleep_once(const struct ccl_k_coll_args *a, uint64_t addr, uint32_t tag, uint32_t want, uint32_t peer,
+                       uint64_t alt)
+{
+    uint32_t bell = ccl_host_sleep_begin(a);
+    ccl_host_sleep_end(a, bell, !arrived(addr, tag, want) && look(a, addr, tag, want, peer, alt) == CCL_BAD_NONE);
 }
 
 uint32_t ccl_host_wait(const struct ccl_k_coll_args *a, uint64_t addr, uint32_t tag, uint32_t want, uint32_t peer,

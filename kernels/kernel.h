@@ -20,12 +20,15 @@
 #define CCL_CONST __attribute__((address_space(4)))
 #define CCL_FLAT_UNITS 0 /* the loop over tiles serves flat parts too */
 #define CCL_PUSH_DIRECT_BODY "push_direct_tiles.h"
+#define CCL_PARTS_DIRECT_BODY "parts_direct_tiles.h"
 #define CCL_ONE_EXIT 1 /* a block fails at the end of its kernel: all is inlined, and this way that code is there once */
 #define CCL_SHARED static __attribute__((shared))
 #define CCL_WARP 32u /* lanes that act together in control code: right for wave64 and wave32 */
-#define CCL_KERNEL_BOUNDS(name, type, threads, blocks)                                                            \
+#define CCL_KERNEL_BOUNDS(name, type, threads, blocks) CCL_KERNEL_VGPRS(name, type, threads, 64)
+#define CCL_KERNEL_LARGE(name, type) CCL_KERNEL_VGPRS(name, type, CCL_MAX_THREADS, 128)
+#define CCL_KERNEL_VGPRS(name, type, threads, vgprs)                                                              \
     CCL_DEVICE void ccl_body_##name(CCL_CONST const type *a);                                                     \
-    extern "C" __attribute__((global, amdgpu_flat_work_group_size(1, threads), amdgpu_num_vgpr(64))) void         \
+    extern "C" __attribute__((global, amdgpu_flat_work_group_size(1, threads), amdgpu_num_vgpr(vgprs))) void      \
         ccl_k_##name(type by_value)                                                                               \
     {                                                                                                              \
         (void)by_value;                                                                                            \
@@ -114,6 +117,7 @@ CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr) { return *CCL_PTR(const 
 #define CCL_BULK /* copies through shared memory in bulk */
 #endif
 #define CCL_PUSH_DIRECT_BODY "push_direct_vectors.h"
+#define CCL_PARTS_DIRECT_BODY "parts_direct_moves.h"
 #define CCL_ONE_EXIT 0
 #define CCL_UNROLL 2
 #define CCL_SHARED __shared__
@@ -204,6 +208,8 @@ CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr)
 #include "host_copy.h"
 
 #define CCL_CONST
+#define CCL_ONE_EXIT 0
+#define CCL_NO_UNROLL
 #define CCL_SHARED
 #define CCL_WARP 1u
 #define CCL_KERNEL_BOUNDS(name, type, threads, blocks)                                            \
@@ -227,6 +233,10 @@ CCL_DEVICE void ccl_block_sync(void) {}
 CCL_DEVICE void ccl_block_release_system(void) {}
 CCL_DEVICE void ccl_warp_sync(void) {}
 CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return x; }
+#define CCL_AFRESH(a) ((void)(a))
+CCL_DEVICE uint32_t ccl_afresh(uint32_t v) { return v; }
+CCL_DEVICE uint32_t ccl_uniform(uint32_t v) { return v; }
+CCL_DEVICE uint64_t ccl_uniform_u64(uint64_t v) { return v; }
 #if defined(CCL_LITMUS_NO_RELEASE)
 #define ccl_publish_system ccl_store_relaxed_system_u64
 #else
@@ -238,6 +248,7 @@ CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return x; }
 #define ccl_note_failure() __atomic_store_n(&ccl_host_failed, 1, __ATOMIC_RELAXED)
 #define CCL_ADVERT_BODY "advert_words.h"
 #define CCL_LL_BODY "ll_line_body.h"
+#define CCL_PARTS_LL_BODY "parts_ll_line.h"
 #define CCL_PUSH_DIRECT_BODY "push_direct_rows.h"
 #define CCL_PUSH_BODY "push_host_body.h"
 CCL_DEVICE void ccl_pause(void)
@@ -261,10 +272,13 @@ CCL_DEVICE void ccl_spin(uint32_t flags)
 #endif
 
 #if !defined(CCL_ON_HOST)
+#define CCL_NO_UNROLL _Pragma("unroll 1")
 #define CCL_DEAD_GRACE_NS 1000000000u /* kernels of a dead process may run on for a moment (MPS) */
 #define ccl_note_failure()
 #define CCL_ADVERT_BODY "advert_packets.h"
 #define CCL_LL_BODY "ll_packet_body.h"
+#define CCL_PARTS_LL_BODY "parts_ll_packet.h"
+#define CCL_OWN_FIRST_BYTES (256u << 10)
 #define CCL_PUSH_BODY "push_gpu_body.h"
 CCL_DEVICE void ccl_spin(uint32_t flags)
 {
@@ -277,6 +291,10 @@ CCL_DEVICE void ccl_spin(uint32_t flags)
 #define CCL_MAX_THREADS 512
 #define CCL_LL_MAX_THREADS 544 /* and a warp beside the data */
 #define CCL_KERNEL(name, type) CCL_KERNEL_BOUNDS(name, type, CCL_MAX_THREADS, 2)
+/* One that needs more registers, where a compute unit holds two blocks all the same. */
+#if !defined(CCL_KERNEL_LARGE)
+#define CCL_KERNEL_LARGE(name, type) CCL_KERNEL(name, type)
+#endif
 /* A collective with its number of ranks compiled in, 0: any. */
 #if !defined(CCL_KERNEL_WORLD)
 #define CCL_KERNEL_WORLD(name, world, threads, blocks) CCL_KERNEL_BOUNDS(name, struct ccl_k_coll_args, threads, blocks)

@@ -5,32 +5,7 @@
  * publishes. The word is the advert of the operation: it carries what the receiver compares, and all-gather hears from everyone, so the
  * exit rule (E) holds by the data. A peer that does not run LL in this operation shows it by its advert line, which every wait looks at. */
 
-#define LL_HEAD 56u
-
-/* Bytes [pos, pos + bytes) of a packed part to or from its place behind the line at addr. */
-CCL_DEVICE void ll_put(uint64_t line, uint64_t pos, uint64_t src, uint64_t bytes)
-{
-    if (pos < LL_HEAD) {
-        uint64_t k = bytes < LL_HEAD - pos ? bytes : LL_HEAD - pos;
-        memcpy((char *)line + pos, (const char *)src, k);
-        pos += k, src += k, bytes -= k;
-    }
-    if (bytes != 0) {
-        memcpy((char *)line + 64 + (pos - LL_HEAD), (const char *)src, bytes);
-    }
-}
-
-CCL_DEVICE void ll_get(uint64_t line, uint64_t pos, uint64_t dst, uint64_t bytes)
-{
-    if (pos < LL_HEAD) {
-        uint64_t k = bytes < LL_HEAD - pos ? bytes : LL_HEAD - pos;
-        memcpy((char *)dst, (const char *)line + pos, k);
-        pos += k, dst += k, bytes -= k;
-    }
-    if (bytes != 0) {
-        memcpy((char *)dst, (const char *)line + 64 + (pos - LL_HEAD), bytes);
-    }
-}
+#include "ll_line.h"
 
 CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
 {

@@ -87,6 +87,10 @@ uint32_t ccl_host_wait(const struct ccl_k_coll_args *a, uint64_t addr, uint32_t 
 /* Full memory fence on every running thread of every process that uses the library. */
 void ccl_host_membarrier(void);
 
+/* Sleeping for any of several words: begin, one more look at all of them, end; end sleeps (100 ms at most) if the look found nothing. */
+uint32_t ccl_host_sleep_begin(const struct ccl_k_coll_args *a);
+void ccl_host_sleep_end(const struct ccl_k_coll_args *a, uint32_t bell, int sleeps);
+
 /* Wait until the word has tag and at least the step want, with acquire. alt: a second word of the same peer that shows, by carrying
  * tag, that the peer called something else; 0 = none. Returns the word; *bad as above. */
 CCL_DEVICE uint64_t ccl_wait_word(CCL_ARGS a, uint64_t addr, uint32_t tag, uint32_t want, uint32_t peer, uint64_t alt,

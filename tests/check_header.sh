@@ -57,6 +57,32 @@ void use(cclDeviceComm_t dev, char *p, uint64_t *word, uint32_t *half, uint64_t 
             ccl_atomic_exchange_release_system_u32(half, 1);
 }
 END
+cat >"$dir/nccl.c" <<'END'
+#include "nccl.h"
+typedef struct CUstream_st *cudaStream_t; /* as CUDA's header does it */
+int use(void);
+int use(void)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclSimInfo_t sim = NCCL_SIM_INFO_INITIALIZER;
+    ncclUniqueId id;
+    ncclComm_t comm = NCCL_COMM_NULL;
+    cudaStream_t stream = NULL;
+    ncclResult_t rc = ncclGetUniqueId(&id);
+    return (int)rc + (int)ncclCommInitRankConfig(&comm, 1, id, 0, &config) + (int)ncclGroupSimulateEnd(&sim) +
+           (int)pncclAllReduce(NULL, NULL, 0, ncclFloat8e5m2, ncclAvg, comm, stream);
+}
+END
+cat >"$dir/rccl.c" <<'END'
+#include "rccl/rccl.h"
+int use(hipStream_t stream);
+int use(hipStream_t stream)
+{
+    return (int)ncclAllToAll(NULL, NULL, 0, ncclBfloat16, NULL, stream);
+}
+END
+cp "$dir/nccl.c" "$dir/nccl.cc"
+cp "$dir/rccl.c" "$dir/rccl.cc"
 cp "$dir/ccl.c" "$dir/ccl.cc"
 cp "$dir/device.c" "$dir/device.cc"
 
@@ -65,6 +91,12 @@ for std in c99 c11; do
         # shellcheck disable=SC2086
         "$cc" -std=$std $warnings -Wstrict-prototypes -I"$include" -fsyntax-only "$dir/$header.c"
     done
+    # shellcheck disable=SC2086
+    "$cc" -std=$std $warnings -Wstrict-prototypes -I"$include/compat" -fsyntax-only "$dir/rccl.c"
+    if [ $std = c11 ]; then # where a typedef may be repeated
+        # shellcheck disable=SC2086
+        "$cc" -std=$std $warnings -Wstrict-prototypes -I"$include/compat" -fsyntax-only "$dir/nccl.c"
+    fi
     echo "$std: clean"
 done
 
@@ -113,6 +145,10 @@ for std in c++11 c++17; do
     for header in ccl device; do
         # shellcheck disable=SC2086
         "$cxx" -std=$std $warnings -I"$include" -fsyntax-only "$dir/$header.cc"
+    done
+    for header in nccl rccl; do
+        # shellcheck disable=SC2086
+        "$cxx" -std=$std $warnings -I"$include/compat" -fsyntax-only "$dir/$header.cc"
     done
     echo "$std: clean ($cxx)"
 done

@@ -23,9 +23,10 @@ RULES = [
     ("include/ccl/ccl.h", [ALONE, "include/ccl/device_types.h"], []),
     ("include/ccl/device_types.h", [ALONE], []),
     ("include/ccl/device*.h", [ALONE, "include/ccl/device*.h"], []),
-    ("include/compat/*", PUBLIC, []),
+    ("include/compat/*", ["include/compat/*"], []),
     ("src/api.[ch]", UTIL + ["src/api.h", "src/comm/*"], []),
     ("src/api_ops.c", UTIL + ["src/api.h", "src/comm/*", "src/coll/*", "src/fused/*", "src/heap/*", "src/trace/*"], []),
+    ("src/api_coll.c", UTIL + ["src/api.h", "src/comm/*", "src/coll/*"], []),
     # Streams, events and memory of every backend: calls that end in the runtime.
     ("src/api_helpers.c", UTIL + ["src/comm/*", "src/runtime/runtime.h"], []),
     ("src/comm/*", UTIL + ["src/bootstrap/*", "src/heap/*", "src/runtime/runtime.h", "src/trace/*"] + KERNEL_ARGS, []),
@@ -41,7 +42,8 @@ RULES = [
     ("src/bootstrap/*", UTIL, ["socket"]),
     ("src/trace/*", UTIL + ["kernels/args.h"], []), # the layout of the records
     ("src/util/*", UTIL, []),
-    ("src/compat/*", UTIL + ["include/compat/*"], []),
+    ("src/compat/*", UTIL + ["src/comm/bridge.h", "include/compat/*"], []),
+    ("tests/compat/*", ["include/*", "src/compat/*", "src/util/*", "tests/test.h"], ["mpi"]),
     ("kernels/*", ["include/ccl/device.h"], []),
     ("tests/unit/test_gpu_headers*", ["include/*", "src/*", "kernels/*", "tests/test.h"], ["gpu"]),
     ("tests/fake_gpu/*", ["include/*", "src/*", "kernels/*", "tests/test.h", "tests/bundle.h"], []),
@@ -66,7 +68,7 @@ GENERATED = {"commit.h"}  # made by the build
 SOURCE_SUFFIXES = {".c", ".h", ".hip", ".def"}
 CODE_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".cmake", ".pml", ".map"}
 FOLDERS = ["include", "src", "kernels", "tests", "bench", "docs", "cmake"]
-SEARCH = ["include", "src", "kernels", "tests", "."]
+SEARCH = ["include", "include/compat", "src", "kernels", "tests", "."]
 
 
 def resolve(root, file, name):

@@ -18,6 +18,18 @@ libdir=$(dirname "$lib")
 [ -e "$libdir/libccl.so.0" ] || { echo "no libccl.so.0 beside $lib"; exit 1; }
 [ -f "$dir/prefix/include/ccl/ccl.h" ] || { echo "no ccl/ccl.h was installed"; exit 1; }
 
+for soname in libnccl.so.2 librccl.so.1; do
+    [ -e "$libdir/ccl-compat/$soname" ] && [ -e "$libdir/ccl-compat/${soname%.*}" ] || { echo "no $soname in ccl-compat"; exit 1; }
+    [ ! -e "$libdir/$soname" ] && [ ! -e "$libdir/${soname%.*}" ] || { echo "$soname would shadow another one in $libdir"; exit 1; }
+done
+cat >"$dir/nccl.c" <<'END'
+#include <nccl.h>
+int main(void)
+{
+    int version = 0;
+    return ncclGetVersion(&version) == ncclSuccess && version / 100 == 228 ? 0 : 1;
+}
+END
 cat >"$dir/main.c" <<'END'
 #include <ccl/ccl.h>
 #include <stdio.h>
@@ -44,6 +56,11 @@ flags=${sanitizers:+-fsanitize=$sanitizers}
     >"$dir/log" 2>&1 && "$cmake" --build "$dir/build" >>"$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
 "$dir/build/main"
 echo "find_package: works"
+
+# shellcheck disable=SC2086
+"$cc" $flags -I"$dir/prefix/include/ccl-compat" -o "$dir/nccl" "$dir/nccl.c" -L"$libdir/ccl-compat" -lnccl
+LD_LIBRARY_PATH=$libdir/ccl-compat "$dir/nccl"
+echo "nccl.h and libnccl.so: work"
 
 if ! command -v pkg-config >/dev/null 2>&1; then
     echo "pkg-config: not installed, not tried"

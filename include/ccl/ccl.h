@@ -87,6 +87,23 @@ typedef enum {
     cclNumTypes = 12
 } cclDataType_t;
 
+/* How a reduction joins elements. Values from cclNumOps on are operators made by cclRedOpCreatePreMulSum. */
+typedef enum {
+    cclSum = 0,
+    cclProd = 1,
+    cclMax = 2,
+    cclMin = 3,
+    cclAvg = 4, /* the sum divided by the number of ranks; integers are rounded towards zero */
+    cclNumOps = 5,
+    cclMaxRedOp = 0x7fffffff
+} cclRedOp_t;
+
+/* Where the scalar of an operator lies. */
+typedef enum {
+    cclScalarDevice = 0,       /* device memory, read when the reduction runs */
+    cclScalarHostImmediate = 1 /* host memory, read by the call that makes the operator */
+} cclScalarResidence_t;
+
 /* How an all-gather moves its data. The choice made is reported by cclGetEffectiveConfig. */
 typedef enum {
     cclVariantAuto = 0,
@@ -202,7 +219,8 @@ CCL_API cclResult_t cclDeviceComm(cclComm_t comm, cclDeviceComm_t *dev);
 /* Calls between Start and End are collected and take effect at the outermost End: collectives of any communicators, and
  * cclCommInitRank*, cclMemAlloc, cclMemFree, cclCommSplit of several communicators of one thread (these run side by side; their
  * outputs are valid after End). Nesting is counted per thread. The first error inside is returned by End, which then
- * drops the whole group. End without Start: cclInvalidUsage. */
+ * drops the whole group. End without Start, or streams of one communicator of which some are captured into a graph and others are not, or into
+ * another one: cclInvalidUsage. */
 CCL_API cclResult_t cclGroupStart(void);
 CCL_API cclResult_t cclGroupEnd(void);
 
@@ -242,6 +260,59 @@ CCL_API cclResult_t cclAllGather(const void *sendbuff, void *recvbuff, size_t se
 CCL_API cclResult_t cclAllGather2D(const void *send, size_t ld_send, void *recv, size_t ld_recv, size_t m, size_t n,
                                    cclDataType_t type, const cclCallConfig_t *config, cclComm_t comm,
                                    cclStream_t stream);
+/* The collectives below follow the rules of cclAllGather: device memory, borrowed until the stream has passed the operation, count 0 enqueues
+ * nothing, ranks that disagree about count, type, operator or root get cclInvalidUsage with both sides in the text. Buffers that
+ * overlap in another way than the one named are undefined. Sums, products and averages of 8- and 16-bit floating types are computed in
+ * float32 and rounded once; integers wrap. Contributions are joined in the order of ranks, whatever the algorithm, so that a result has the same
+ * bits on all ranks and in all runs. */
+
+/* recvbuff = op over the sendbuff of all ranks, count elements each, the same on every rank. In place: sendbuff == recvbuff. */
+CCL_API cclResult_t cclAllReduce(const void *sendbuff, void *recvbuff, size_t count, cclDataType_t type, cclRedOp_t op, cclComm_t comm,
+                                 cclStream_t stream);
+/* recvbuff of rank r = op over elements r * recvcount .. of all sendbuff. sendbuff: world * recvcount elements. In place:
+ * recvbuff == sendbuff + rank * recvcount. */
+CCL_API cclResult_t cclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount, cclDataType_t type, cclRedOp_t op,
+                                     cclComm_t comm, cclStream_t stream);
+/* As cclAllReduce, but only root has a result; elsewhere recvbuff is not used and may be NULL. In place: sendbuff == recvbuff. */
+CCL_API cclResult_t cclReduce(const void *sendbuff, void *recvbuff, size_t count, cclDataType_t type, cclRedOp_t op, int root,
+                              cclComm_t comm, cclStream_t stream);
+/* recvbuff of every rank = sendbuff of root, which is not used elsewhere and may be NULL there. In place: sendbuff == recvbuff. */
+CCL_API cclResult_t cclBroadcast(const void *sendbuff, void *recvbuff, size_t count, cclDataType_t type, int root, cclComm_t comm,
+                                 cclStream_t stream);
+/* recvbuff[r * count ..] = sendbuff[rank * count ..] of rank r. count: of a pair of ranks; both buffers hold world * count elements. Not in
+ * place. */
+CCL_API cclResult_t cclAllToAll(const void *sendbuff, void *recvbuff, size_t count, cclDataType_t type, cclComm_t comm,
+                                cclStream_t stream);
+/* Rank r gets sendcounts[r] elements from sendbuff + sdispls[r], and this rank recvcounts[r] of rank r at recvbuff + rdispls[r]; all in
+ * elements. The four arrays have an entry a rank and are read by the call. What r sends me and what I expect of it must be equal. A buffer of which
+ * all counts are 0 may be NULL. Every rank takes part, also one with nothing to move. Not in place. */
+CCL_API cclResult_t cclAllToAllv(const void *sendbuff, const size_t sendcounts[], const size_t sdispls[], void *recvbuff,
+                                 const size_t recvcounts[], const size_t rdispls[], cclDataType_t type, cclComm_t comm,
+                                 cclStream_t stream);
+/* At root recvbuff[r * count ..] = sendbuff of rank r, count elements each; recvbuff is not used elsewhere and may be NULL there. In place at
+ * root: sendbuff == recvbuff + root * count. */
+CCL_API cclResult_t cclGather(const void *sendbuff, void *recvbuff, size_t count, cclDataType_t type, int root, cclComm_t comm,
+                              cclStream_t stream);
+/* recvbuff of rank r = sendbuff[r * count ..] of root, count elements each; sendbuff is not used elsewhere and may be NULL there. In place at
+ * root: recvbuff == sendbuff + root * count. */
+CCL_API cclResult_t cclScatter(const void *sendbuff, void *recvbuff, size_t count, cclDataType_t type, int root, cclComm_t comm,
+                               cclStream_t stream);
+/* *op: the sum of the elements of every rank, each multiplied by the scalar of its rank first. scalar points to one value of type; residence says where. The
+ * operator serves reductions of that type on comm. Local. Destroy it with cclRedOpDestroy, or with the communicator. */
+CCL_API cclResult_t cclRedOpCreatePreMulSum(cclRedOp_t *op, void *scalar, cclDataType_t type, cclScalarResidence_t residence,
+                                            cclComm_t comm);
+/* Local; reductions that were enqueued with op keep it. cclInvalidArgument: op was not made by comm, or is destroyed. */
+CCL_API cclResult_t cclRedOpDestroy(cclRedOp_t op, cclComm_t comm);
+
+/* ---- point to point ---- */
+
+/* Send count elements to peer, which receives them with cclRecv of the same size in bytes; messages of a pair of ranks are matched in the order
+ * they are issued. The stream goes on when buff may be overwritten. A message of 0 elements pairs up like any other; buff may be NULL then. Calls inside
+ * a group progress together, whatever their order; without a group a call ends only when its peer has called too. A rank may send to itself, within a
+ * group. In a group that has both, collectives come first. Sizes that differ: cclInvalidUsage on both sides, named. */
+CCL_API cclResult_t cclSend(const void *buff, size_t count, cclDataType_t type, int peer, cclComm_t comm, cclStream_t stream);
+CCL_API cclResult_t cclRecv(void *buff, size_t count, cclDataType_t type, int peer, cclComm_t comm, cclStream_t stream);
+
 /* What the last all-gather enqueued on comm really used; no field that applies is CCL_UNSET. config: caller's,
  * initialised (its size field is honoured). cclInvalidUsage: nothing was enqueued yet. */
 CCL_API cclResult_t cclGetEffectiveConfig(cclComm_t comm, cclCallConfig_t *config);

@@ -39,6 +39,7 @@ struct ccl_bootstrap {
     struct ccl_peer *peers; /* rank 0 only; the entry of rank 0 itself is unused */
     struct pollfd *polls;   /* rank 0 only: [size], the entry of rank 0 is for the gate */
     pid_t *pids;
+    uint8_t secret[CCL_SECRET_BYTES]; /* of the star */
     cclResult_t broken; /* cclSuccess: usable */
     char broken_text[CCL_WIRE_TEXT];
 };
@@ -52,6 +53,7 @@ struct ccl_exchange {
     int max_fds;                 /* that may come with a contribution */
     struct ccl_gate *gate;       /* CCL_OP_CONNECT on rank 0: where the others arrive */
     const uint8_t *secret;       /* with gate */
+    bool early;                  /* CCL_OP_CONNECT: rank 0 may not have opened its socket yet */
     int impatient;               /* gather: a rank whose deadline has passed; 0: none */
 };
 
@@ -83,6 +85,9 @@ cclResult_t ccl_boot_await(struct ccl_bootstrap *boot, const struct ccl_exchange
 cclResult_t ccl_star_create(int rank, int size, uint64_t timeout_ns, uint64_t deadline_ns,
                             const uint8_t secret[CCL_SECRET_BYTES], const uint8_t token[16], struct ccl_gate *gate,
                             struct ccl_bootstrap **out);
+/* The same where nobody said that rank 0's socket is open: the others wait for it. */
+cclResult_t ccl_star_create_early(int rank, int size, uint64_t timeout_ns, const uint8_t secret[CCL_SECRET_BYTES], const uint8_t token[16],
+                                  struct ccl_gate *gate, struct ccl_bootstrap **out);
 /* ccl_bootstrap_agree with its own deadline. */
 cclResult_t ccl_boot_agree(struct ccl_bootstrap *boot, cclResult_t mine, uint64_t deadline_ns);
 

@@ -46,6 +46,11 @@ cclResult_t ccl_bootstrap_create(const cclUniqueId *id, int rank, int nranks, ui
     return ccl_star_create(rank, nranks, timeout_ns, deadline_ns, wire.secret, token, gate, out);
 }
 
+void ccl_bootstrap_set_cancel(const bool *flag)
+{
+    ccl_net_set_cancel(flag);
+}
+
 void ccl_bootstrap_destroy(struct ccl_bootstrap *boot)
 {
     if (boot == NULL) {

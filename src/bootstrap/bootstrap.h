@@ -18,6 +18,10 @@ struct ccl_bootstrap;
  * a 128-bit secret. An unauthenticated, malformed or slow client is dropped and logged and cannot stop the real ranks. */
 cclResult_t ccl_bootstrap_get_id(cclUniqueId *id);
 
+/* The id of the rendezvous at where ("host:port", "[v6]:port"), the same for everybody who asks on this machine; serve: open it, as above. Joining it
+ * waits until somebody serves. Its secret follows from where: whoever can reach the address may join. cclInvalidArgument: where is no address. */
+cclResult_t ccl_bootstrap_id_at(const char *where, bool serve, cclUniqueId *id);
+
 /* Join. cclInvalidArgument: the id is no libccl id; cclInvalidUsage: another rank gave a different nranks, the same rank came twice, or
  * a rank runs on another machine or with another library version (named). */
 cclResult_t ccl_bootstrap_create(const cclUniqueId *id, int rank, int nranks, uint64_t timeout_ns,
@@ -26,6 +30,11 @@ cclResult_t ccl_bootstrap_create(const cclUniqueId *id, int rank, int nranks, ui
  * size; on success ranks[i] is the parent rank of the child's rank i (child size entries). */
 cclResult_t ccl_bootstrap_split(struct ccl_bootstrap *parent, int color, int key, uint64_t timeout_ns, int *ranks,
                                 struct ccl_bootstrap **out);
+/* ranks: [count], ascending ranks of parent, this one among them, that form *out in this order. Collective over them; parent's other ranks are not asked,
+ * and parent may be broken. */
+cclResult_t ccl_bootstrap_shrink(const struct ccl_bootstrap *parent, const int *ranks, int count, uint64_t timeout_ns, struct ccl_bootstrap **out);
+/* While *flag is true, waits of the calling thread end as if their deadline had passed. NULL: no such flag. */
+void ccl_bootstrap_set_cancel(const bool *flag);
 /* Local; NULL is fine. Peers that are still inside an exchange see this rank as gone. */
 void ccl_bootstrap_destroy(struct ccl_bootstrap *boot);
 

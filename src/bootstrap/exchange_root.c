@@ -152,7 +152,7 @@ cclResult_t ccl_boot_gather(struct ccl_bootstrap *boot, struct ccl_exchange *x)
         if (waiting == 0) {
             return cclSuccess;
         }
-        if (x->impatient != 0 || ccl_now_ns() >= x->deadline_ns) {
+        if (x->impatient != 0 || ccl_net_expired(x->deadline_ns)) {
             return break_missing(boot, x);
         }
         boot->polls[0] = (struct pollfd){.fd = -1};
@@ -219,7 +219,7 @@ void ccl_boot_scatter(struct ccl_bootstrap *boot, const struct ccl_exchange *x, 
         if (waiting == 0) {
             return;
         }
-        bool late = ccl_now_ns() >= deadline_ns;
+        bool late = ccl_net_expired(deadline_ns);
         for (int r = 1; r < boot->size && late; r++) {
             if (boot->polls[r].fd >= 0) {
                 CCL_LOG(CCL_LOG_WARN, CCL_BOOT, "rank %d of %d does not read the result of %s", r, boot->size,

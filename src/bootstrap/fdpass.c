@@ -118,7 +118,7 @@ static cclResult_t serve_batches(struct ccl_bootstrap *boot, struct ccl_exchange
         if (waiting == 0) {
             return cclSuccess;
         }
-        bool late = ccl_now_ns() >= x->deadline_ns || x->impatient != 0;
+        bool late = ccl_net_expired(x->deadline_ns) || x->impatient != 0;
         boot->polls[0] = (struct pollfd){.fd = -1};
         for (int r = 1; r < boot->size; r++) {
             if (late && cursors[r].outstanding > 0) {

@@ -15,6 +15,9 @@
 #include "bootstrap/fds.h"
 #include "util/log.h"
 
+#define CANCEL_POLL_MS 20
+#define ABSENT_POLL_MS 2
+
 uint64_t ccl_net_add(uint64_t deadline_ns, uint64_t more_ns)
 {
     return deadline_ns > UINT64_MAX - more_ns ? UINT64_MAX : deadline_ns + more_ns;
@@ -25,14 +28,27 @@ uint64_t ccl_net_deadline(uint64_t timeout_ns)
     return ccl_net_add(ccl_now_ns(), timeout_ns);
 }
 
+/* Of the calling thread. */
+static _Thread_local const bool *cancel;
+
+void ccl_net_set_cancel(const bool *flag)
+{
+    cancel = flag;
+}
+
+bool ccl_net_expired(uint64_t deadline_ns)
+{
+    return ccl_now_ns() >= deadline_ns || (cancel != NULL && __atomic_load_n(cancel, __ATOMIC_ACQUIRE));
+}
+
 int ccl_net_poll_ms(uint64_t deadline_ns)
 {
-    uint64_t now = ccl_now_ns();
-    if (deadline_ns <= now) {
+    uint64_t now = ccl_now_ns(), longest = cancel != NULL ? CANCEL_POLL_MS : 3600000;
+    if (ccl_net_expired(deadline_ns)) {
         return 0;
     }
-    uint64_t ms = (deadline_ns - now - 1) / 1000000 + 1;
-    return ms > 3600000 ? 3600000 : (int)ms;
+    uint64_t ms = deadline_ns > now ? (deadline_ns - now - 1) / 1000000 + 1 : 0;
+    return ms > longest ? (int)longest : (int)ms;
 }
 
 bool ccl_net_wait(int fd, short events, uint64_t deadline_ns)
@@ -126,7 +142,7 @@ cclResult_t ccl_net_listen(const uint8_t token[16], int *fd)
 
 /* A non-blocking connect fails at once when the server's queue is full, and nothing tells when it has room: so this one
  * blocks, with a time limit. */
-cclResult_t ccl_net_connect_unix(const uint8_t token[16], uint64_t deadline_ns, int *fd)
+static cclResult_t connect_unix(const uint8_t token[16], uint64_t deadline_ns, bool patient, int *fd)
 {
     struct sockaddr_un addr;
     socklen_t len = unix_name(token, &addr);
@@ -144,7 +160,9 @@ cclResult_t ccl_net_connect_unix(const uint8_t token[16], uint64_t deadline_ns, 
             break;
         }
         err = connect(f, (struct sockaddr *)&addr, len) == 0 ? 0 : errno;
-        if (err != EINTR && err != EAGAIN) {
+        if (patient && err == ECONNREFUSED) {
+            poll(NULL, 0, ABSENT_POLL_MS);
+        } else if (err != EINTR && err != EAGAIN) {
             break;
         }
     }
@@ -156,6 +174,16 @@ cclResult_t ccl_net_connect_unix(const uint8_t token[16], uint64_t deadline_ns, 
     }
     *fd = f;
     return cclSuccess;
+}
+
+cclResult_t ccl_net_connect_unix(const uint8_t token[16], uint64_t deadline_ns, int *fd)
+{
+    return connect_unix(token, deadline_ns, false, fd);
+}
+
+cclResult_t ccl_net_connect_unix_early(const uint8_t token[16], uint64_t deadline_ns, int *fd)
+{
+    return connect_unix(token, deadline_ns, true, fd);
 }
 
 bool ccl_net_peer_ok(int fd, pid_t *pid)

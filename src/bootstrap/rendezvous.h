@@ -9,6 +9,10 @@
 
 /* cclInvalidArgument: not made by this library, or damaged. */
 cclResult_t ccl_id_decode(const cclUniqueId *id, struct ccl_wire_id *out);
+/* Fill in what is neither address nor secret, and the hash over all of it. */
+void ccl_id_seal(struct ccl_wire_id *id);
+/* Listen at its address; a port of 0 becomes the one that the system gives. */
+cclResult_t ccl_id_listen(struct ccl_wire_id *id, int *fd);
 /* "127.0.0.1 port 4711" */
 void ccl_id_describe(const struct ccl_wire_id *id, char *text, size_t bytes);
 

@@ -80,7 +80,7 @@ static cclResult_t connect_other(struct ccl_bootstrap *boot, struct ccl_exchange
     body.rank = boot->rank;
     body.nranks = boot->size;
     body.pid = getpid();
-    CCL_TRY(ccl_net_connect_unix(token, x->deadline_ns, &boot->root_fd));
+    CCL_TRY((x->early ? ccl_net_connect_unix_early : ccl_net_connect_unix)(token, x->deadline_ns, &boot->root_fd));
     CCL_CHECK(ccl_net_peer_ok(boot->root_fd, &root_pid), cclSystemError, CCL_BOOT, "rank 0 belongs to another user");
     CCL_TRY(ccl_net_knock(boot->root_fd, "rank 0", x->secret, CCL_WIRE_STAR, &body, x->deadline_ns, &answer));
     CCL_TRY(ccl_boot_put(boot, x, cclSuccess, NULL, NULL, 0));
@@ -104,12 +104,9 @@ static cclResult_t connect_other(struct ccl_bootstrap *boot, struct ccl_exchange
     return rc;
 }
 
-cclResult_t ccl_star_create(int rank, int size, uint64_t timeout_ns, uint64_t deadline_ns,
-                            const uint8_t secret[CCL_SECRET_BYTES], const uint8_t token[16], struct ccl_gate *gate,
-                            struct ccl_bootstrap **out)
+static cclResult_t create(int rank, int size, uint64_t timeout_ns, struct ccl_exchange x, const uint8_t token[16], struct ccl_gate *gate,
+                          struct ccl_bootstrap **out)
 {
-    struct ccl_exchange x = {
-        .op = CCL_OP_CONNECT, .deadline_ns = deadline_ns, .put_type = CCL_WIRE_PUT, .secret = secret};
     cclResult_t rc = cclSuccess;
     struct ccl_bootstrap *boot = calloc(1, sizeof(*boot));
     if (boot != NULL) {
@@ -118,6 +115,7 @@ cclResult_t ccl_star_create(int rank, int size, uint64_t timeout_ns, uint64_t de
         boot->size = size;
         boot->timeout_ns = timeout_ns;
         boot->generation = ccl_fds_generation();
+        memcpy(boot->secret, x.secret, sizeof(boot->secret));
         boot->pids = calloc((size_t)size, sizeof(*boot->pids));
         if (rank == 0) {
             boot->peers = calloc((size_t)size, sizeof(*boot->peers));
@@ -140,4 +138,24 @@ fail:
     ccl_gate_destroy(gate);
     ccl_bootstrap_destroy(boot);
     return rc;
+}
+
+cclResult_t ccl_star_create(int rank, int size, uint64_t timeout_ns, uint64_t deadline_ns,
+                            const uint8_t secret[CCL_SECRET_BYTES], const uint8_t token[16], struct ccl_gate *gate,
+                            struct ccl_bootstrap **out)
+{
+    const struct ccl_exchange x = {
+        .op = CCL_OP_CONNECT, .deadline_ns = deadline_ns, .put_type = CCL_WIRE_PUT, .secret = secret};
+    return create(rank, size, timeout_ns, x, token, gate, out);
+}
+
+cclResult_t ccl_star_create_early(int rank, int size, uint64_t timeout_ns, const uint8_t secret[CCL_SECRET_BYTES], const uint8_t token[16],
+                                  struct ccl_gate *gate, struct ccl_bootstrap **out)
+{
+    const struct ccl_exchange x = {.op = CCL_OP_CONNECT,
+                                   .deadline_ns = ccl_net_deadline(timeout_ns),
+                                   .put_type = CCL_WIRE_PUT,
+                                   .secret = secret,
+                                   .early = true};
+    return create(rank, size, timeout_ns, x, token, gate, out);
 }

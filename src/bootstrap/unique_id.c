@@ -20,6 +20,8 @@
 #include "util/config.h"
 #include "util/log.h"
 
+#define EARLY_POLL_MS 5
+
 static const char id_magic[8] = "cclboot";
 
 static_assert(sizeof(struct ccl_wire_id) <= sizeof(cclUniqueId), "the id must fit into its public type");
@@ -52,15 +54,23 @@ void ccl_id_describe(const struct ccl_wire_id *id, char *text, size_t bytes)
     snprintf(text, bytes, "rendezvous %s port %u", name, id->port);
 }
 
-/* The first IPv4 address of an interface whose name begins with prefix, else its first IPv6 address that needs no
- * scope. */
-static cclResult_t find_address(const char *prefix, struct ccl_wire_id *id)
+void ccl_id_seal(struct ccl_wire_id *id)
+{
+    memcpy(id->magic, id_magic, sizeof(id_magic));
+    id->wire = CCL_WIRE_VERSION;
+    id->version = CCL_VERSION;
+    ccl_net_host(id->host);
+    id_check(id, id->check);
+}
+
+/* The first IPv4 address of an interface in the list, else its first IPv6 address that needs no scope. */
+static cclResult_t find_address(const char *list_of_names, const char *variable, struct ccl_wire_id *id)
 {
     struct ifaddrs *list;
     CCL_CHECK(getifaddrs(&list) == 0, cclSystemError, CCL_BOOT, "getifaddrs: %s", strerror(errno));
     id->family = AF_UNSPEC;
     for (const struct ifaddrs *i = list; i != NULL; i = i->ifa_next) {
-        if (i->ifa_addr == NULL || (i->ifa_flags & IFF_UP) == 0 || strncmp(i->ifa_name, prefix, strlen(prefix)) != 0) {
+        if (i->ifa_addr == NULL || (i->ifa_flags & IFF_UP) == 0 || !ccl_net_name_listed(list_of_names, i->ifa_name)) {
             continue;
         }
         if (i->ifa_addr->sa_family == AF_INET) {
@@ -79,7 +89,7 @@ static cclResult_t find_address(const char *prefix, struct ccl_wire_id *id)
     }
     freeifaddrs(list);
     CCL_CHECK(id->family != AF_UNSPEC, cclSystemError, CCL_BOOT,
-              "no interface whose name begins with %s is up and has an address (CCL_SOCKET_IFNAME)", prefix);
+              "no interface that %s names, %s, is up and has an address", variable, list_of_names);
     return cclSuccess;
 }
 
@@ -100,7 +110,7 @@ static socklen_t id_to_sockaddr(const struct ccl_wire_id *id, struct sockaddr_st
     return sizeof(*in6);
 }
 
-static cclResult_t open_listener(struct ccl_wire_id *id, int *out)
+cclResult_t ccl_id_listen(struct ccl_wire_id *id, int *out)
 {
     struct sockaddr_storage addr;
     socklen_t len = id_to_sockaddr(id, &addr);
@@ -121,6 +131,19 @@ static cclResult_t open_listener(struct ccl_wire_id *id, int *out)
     return cclSuccess;
 }
 
+/* NCCL's variable speaks of the network between machines; of this one, any interface will do. */
+static cclResult_t choose_address(struct ccl_wire_id *id)
+{
+    const struct ccl_env *env = ccl_env_get();
+    if (env->ifname == NULL && env->nccl_ifname != NULL) {
+        if (find_address(env->nccl_ifname, "NCCL_SOCKET_IFNAME", id) == cclSuccess) {
+            return cclSuccess;
+        }
+        CCL_LOG(CCL_LOG_WARN, CCL_BOOT, "taking lo instead");
+    }
+    return find_address(env->ifname != NULL ? env->ifname : "lo", "CCL_SOCKET_IFNAME", id);
+}
+
 cclResult_t ccl_bootstrap_get_id(cclUniqueId *out)
 {
     CCL_CHECK(out != NULL, cclInvalidArgument, CCL_BOOT, "the unique id to fill is NULL");
@@ -128,21 +151,28 @@ cclResult_t ccl_bootstrap_get_id(cclUniqueId *out)
     struct ccl_wire_id id;
     int fd = -1;
     memset(&id, 0, sizeof(id));
-    memcpy(id.magic, id_magic, sizeof(id_magic));
-    id.wire = CCL_WIRE_VERSION;
-    id.version = CCL_VERSION;
-    ccl_net_host(id.host);
     CCL_TRY(ccl_net_random(id.secret, sizeof(id.secret)));
-    CCL_TRY(find_address(env->ifname != NULL ? env->ifname : "lo", &id));
-    CCL_TRY(open_listener(&id, &fd));
-    id_check(&id, id.check);
+    CCL_TRY(choose_address(&id));
+    CCL_TRY(ccl_id_listen(&id, &fd));
+    ccl_id_seal(&id);
     CCL_TRY(ccl_rendezvous_start(fd, &id, (uint64_t)env->init_timeout_s * 1000000000u));
     memset(out, 0, sizeof(*out));
     memcpy(out->internal, &id, sizeof(id));
     return cclSuccess;
 }
 
-static cclResult_t connect_tcp(const struct ccl_wire_id *id, const char *where, uint64_t deadline_ns, int *out)
+static bool is_own_address(int fd)
+{
+    struct sockaddr_storage own, peer;
+    socklen_t own_len = sizeof(own), peer_len = sizeof(peer);
+    memset(&own, 0, sizeof(own));
+    memset(&peer, 0, sizeof(peer));
+    return getsockname(fd, (struct sockaddr *)&own, &own_len) == 0 && getpeername(fd, (struct sockaddr *)&peer, &peer_len) == 0 &&
+           own_len == peer_len && memcmp(&own, &peer, own_len) == 0;
+}
+
+/* *again: nobody listens there, and the id says that this may be. */
+static cclResult_t connect_tcp(const struct ccl_wire_id *id, const char *where, uint64_t deadline_ns, bool *again, int *out)
 {
     struct sockaddr_storage addr;
     socklen_t len = id_to_sockaddr(id, &addr);
@@ -159,10 +189,19 @@ static cclResult_t connect_tcp(const struct ccl_wire_id *id, const char *where, 
             }
         }
     }
+    if (err == 0 && is_own_address(fd)) {
+        err = ECONNREFUSED; /* a local port that nobody listens at was given to this very socket: it is connected to itself */
+    }
     if (err != 0) {
         ccl_fds_close(fd);
+        *again = id->early != 0 && err == ECONNREFUSED && !ccl_net_expired(deadline_ns);
+        if (*again) {
+            return cclSystemError;
+        }
         return ccl_error_set(cclSystemError, CCL_BOOT, "connect to %s: %s%s", where, strerror(err),
-                             err == ECONNREFUSED ? ": the unique id was used already, or its process is gone" : "");
+                             err != ECONNREFUSED ? ""
+                             : id->early != 0    ? ": rank 0 has not opened it"
+                                                 : ": the unique id was used already, or its process is gone");
     }
     *out = fd;
     return cclSuccess;
@@ -173,23 +212,38 @@ static bool is_loopback(const struct ccl_wire_id *id)
     return id->family == AF_INET ? id->addr[0] == 127 : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)id->addr);
 }
 
-cclResult_t ccl_rendezvous_join(const struct ccl_wire_id *id, const struct ccl_wire_claim_body *body,
-                                uint64_t deadline_ns, uint8_t token[16])
+static cclResult_t join(const struct ccl_wire_id *id, const char *where, const struct ccl_wire_claim_body *body, uint64_t deadline_ns, bool *again,
+                        struct ccl_wire_answer_body *answer)
 {
-    struct ccl_wire_answer_body answer;
-    char where[96];
     int fd = -1, one = 1;
-    ccl_id_describe(id, where, sizeof(where));
-    CCL_CHECK(!is_loopback(id) || memcmp(id->host, body->host, sizeof(id->host)) == 0, cclInvalidUsage, CCL_BOOT,
-              "rank %d runs on another machine than the process that made the unique id", body->rank);
-    CCL_TRY(connect_tcp(id, where, deadline_ns, &fd));
+    *again = false;
+    CCL_TRY(connect_tcp(id, where, deadline_ns, again, &fd));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    cclResult_t rc = ccl_net_knock(fd, where, id->secret, CCL_WIRE_RENDEZVOUS, body, deadline_ns, &answer);
+    cclResult_t rc = ccl_net_knock(fd, where, id->secret, CCL_WIRE_RENDEZVOUS, body, deadline_ns, answer);
     /* The client hangs up first, with a reset: so neither side is left in TIME_WAIT and many inits do not use up the
      * ports. */
     struct linger hard = {.l_onoff = 1, .l_linger = 0};
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
     ccl_fds_close(fd);
+    /* Closed at once: this was the end of the rendezvous before, at the same address. */
+    *again = id->early != 0 && rc == cclRemoteError && !ccl_net_expired(deadline_ns);
+    return rc;
+}
+
+cclResult_t ccl_rendezvous_join(const struct ccl_wire_id *id, const struct ccl_wire_claim_body *body,
+                                uint64_t deadline_ns, uint8_t token[16])
+{
+    struct ccl_wire_answer_body answer;
+    char where[96];
+    bool again;
+    ccl_id_describe(id, where, sizeof(where));
+    CCL_CHECK(!is_loopback(id) || memcmp(id->host, body->host, sizeof(id->host)) == 0, cclInvalidUsage, CCL_BOOT,
+              "rank %d runs on another machine than the process that made the unique id", body->rank);
+    cclResult_t rc = join(id, where, body, deadline_ns, &again, &answer);
+    while (again) {
+        poll(NULL, 0, EARLY_POLL_MS);
+        rc = join(id, where, body, deadline_ns, &again, &answer);
+    }
     CCL_TRY(rc);
     if (answer.code != cclSuccess) {
         bool known = answer.code > 0 && answer.code < cclNumResults;

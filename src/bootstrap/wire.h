@@ -13,7 +13,7 @@
 #include "bootstrap/siphash.h"
 
 #define CCL_WIRE_MAGIC 0x62c1ccc1u
-#define CCL_WIRE_VERSION 1u /* of the id and of everything in this file */
+#define CCL_WIRE_VERSION 2u /* of the id and of everything in this file */
 #define CCL_WIRE_MAX_RANKS 4096
 #define CCL_WIRE_MAX_BLOB ((size_t)1 << 20)
 #define CCL_WIRE_MAX_FDS 8
@@ -29,6 +29,7 @@ struct ccl_wire_id {
     uint16_t family, port; /* AF_INET or AF_INET6; host order */
     uint8_t addr[16];
     uint8_t host[16]; /* boot id of the machine */
+    uint32_t early;   /* not 0: nobody may serve it yet when the ranks come */
     uint8_t secret[CCL_SECRET_BYTES];
     uint8_t check[CCL_MAC_BYTES]; /* keyed hash of all the above: finds damaged ids */
 };

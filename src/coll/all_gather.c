@@ -104,19 +104,29 @@ static enum ccl_kernel choose_kernel(cclComm_t comm)
     return (enum ccl_kernel)(CCL_KERNEL_ll_words_2 + comm->plan.kernel - CCL_KERNEL_ll_2);
 }
 
-/* bases: of variant copy, else NULL. */
-static cclResult_t enqueue(cclComm_t comm, const uint64_t *bases, struct cclStream *stream)
+cclResult_t ccl_coll_begin(cclComm_t comm, struct cclStream *stream)
 {
     if (CCL_UNLIKELY(!comm->used_stream || comm->last_stream != stream)) {
         CCL_TRY(ccl_comm_use_stream(comm, stream, ccl_group_running()));
     }
-    CCL_TRY(comm->rt->chain_before(comm->chain, stream));
-    cclResult_t rc = bases != NULL ? ccl_coll_copy(comm, bases, stream) : ccl_coll_launch(comm, choose_kernel(comm), stream);
+    return comm->rt->chain_before(comm->chain, stream);
+}
+
+cclResult_t ccl_coll_end(cclComm_t comm, struct cclStream *stream, cclResult_t rc)
+{
     rc = rc == cclSuccess ? comm->rt->chain_after(comm->chain, stream) : rc;
     if (CCL_UNLIKELY(rc != cclSuccess)) {
         __atomic_store_n(&comm->unchained, true, __ATOMIC_RELEASE); /* cclCommAbort may ask from another thread */
     }
     return rc;
+}
+
+/* bases: of variant copy, else NULL. */
+static cclResult_t enqueue(cclComm_t comm, const uint64_t *bases, struct cclStream *stream)
+{
+    CCL_TRY(ccl_coll_begin(comm, stream));
+    return ccl_coll_end(comm, stream,
+                        bases != NULL ? ccl_coll_copy(comm, bases, stream) : ccl_coll_launch(comm, choose_kernel(comm), stream));
 }
 
 static cclResult_t all_gather(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream)
@@ -136,6 +146,7 @@ static cclResult_t all_gather(cclComm_t comm, const struct ccl_coll_call *call, 
     if (CCL_UNLIKELY(ccl_env_get()->check != 0)) {
         CCL_TRY(ccl_coll_check_buffers(comm, call));
     }
+    comm->called = NULL;
     const uint64_t *bases = NULL;
     if (comm->plan.kernel == CCL_KERNEL_copy_open) {
         CCL_TRY(ccl_coll_copy_find(comm, call, &bases));
@@ -161,6 +172,7 @@ static cclResult_t barrier(cclComm_t comm, struct cclStream *stream)
         comm->plan = plan;
     }
     comm->args.where = 0;
+    comm->called = NULL;
     return enqueue(comm, NULL, stream);
 }
 

@@ -12,18 +12,51 @@ struct ccl_coll_call {
     const void *send;
     void *recv;
     size_t rows, count, ld_send, ld_recv; /* elements; 1-D: rows 1, leading dimensions equal to count */
+    int root;
+    cclRedOp_t redop;        /* built in, or cclNumOps: the sum of elements multiplied by scalar */
+    uint64_t scalar;         /* its bits, or its address */
+    bool scalar_on_device;
+    struct { /* all-to-all-v: an entry a rank, elements */
+        const size_t *sendcounts, *sdispls, *recvcounts, *rdispls;
+    } v;
     bool has_config;
     cclCallConfig_t config;
+};
+
+/* One cclSend or cclRecv. */
+struct ccl_p2p_call {
+    uint32_t op; /* CCL_OP_SEND, CCL_OP_RECV */
+    cclDataType_t type;
+    int peer;
+    uint64_t buff;
+    size_t count;
 };
 
 /* Enqueue on stream; NULL is the default stream of the communicator's device. */
 cclResult_t ccl_coll_all_gather(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream);
 cclResult_t ccl_coll_barrier(cclComm_t comm, struct cclStream *stream);
+/* All other collectives. */
+cclResult_t ccl_coll_run(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream);
+/* The sends and receives of a group (calls: struct ccl_p2p_call), in issue order. A ccl_batch_fn of comm/group.h. */
+cclResult_t ccl_coll_p2p(cclComm_t comm, const void *const *calls, size_t count, struct cclStream *stream);
+
+/* coll/redop.c: operators of users. */
+cclResult_t ccl_redop_create(cclComm_t comm, const void *scalar, cclDataType_t type, cclScalarResidence_t residence, cclRedOp_t *op);
+/* NULL: none of comm. */
+const struct ccl_redop *ccl_redop_find(cclComm_t comm, cclRedOp_t op);
+bool ccl_redop_destroy(cclComm_t comm, cclRedOp_t op);
+
+/* What stands before and behind the launches of an operation: the order of the communicator over its streams. rc: of the launches; returned when it is
+ * an error. */
+cclResult_t ccl_coll_begin(cclComm_t comm, struct cclStream *stream);
+cclResult_t ccl_coll_end(cclComm_t comm, struct cclStream *stream, cclResult_t rc);
 
 /* Decide variant, grid and tile from what all ranks know alike, and fill plan and the shape fields of args. */
 cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, struct ccl_plan *plan,
                           struct ccl_k_coll_args *args);
 size_t ccl_type_size(cclDataType_t type);
+/* What all ranks must agree on, in 32 bits; never CCL_SIG_REVOKED. */
+uint32_t ccl_coll_signature(const uint64_t *words, size_t count);
 /* One kernel of the current plan, with the current arguments. */
 cclResult_t ccl_coll_launch(cclComm_t comm, enum ccl_kernel kernel, struct cclStream *stream);
 

@@ -45,38 +45,43 @@ fail:
     return rc;
 }
 
-static cclResult_t split(cclComm_t parent, int color, int key, const cclConfig_t *config, cclComm_t *out)
+/* A communicator over boot, which is taken, also on failure. ranks: parent rank by child rank. */
+static cclResult_t make_child(cclComm_t parent, struct ccl_bootstrap *boot, const int *ranks, const cclConfig_t *config, uint64_t timeout_ns,
+                              cclComm_t *out)
 {
     cclResult_t rc;
-    struct ccl_bootstrap *boot = NULL;
-    int *ranks = calloc((size_t)parent->n, sizeof(*ranks));
-    cclComm_t comm = NULL;
-    uint64_t timeout_ns =
-        config != NULL && config->timeout_ms != CCL_UNSET ? timeout_of(config) : parent->agreed.timeout_ns;
-    rc = ranks != NULL ? cclSuccess : ccl_error_set(cclSystemError, CCL_INIT, "out of memory for %d ranks", parent->n);
-    CCL_TRY_GOTO(ccl_bootstrap_agree(parent->boot, rc), err_free_ranks);
-    CCL_TRY_GOTO(ccl_bootstrap_split(parent->boot, color, key, timeout_ns, ranks, &boot), err_free_ranks);
-    if (boot == NULL) {
-        free(ranks);
-        *out = NULL;
-        return cclSuccess;
-    }
-    comm = comm_new(ccl_bootstrap_size(boot), ccl_bootstrap_rank(boot));
+    cclComm_t comm = comm_new(ccl_bootstrap_size(boot), ccl_bootstrap_rank(boot));
     if (comm == NULL) {
         ccl_bootstrap_destroy(boot); /* the peers see this rank as gone in their next exchange */
-        rc = ccl_error_set(cclSystemError, CCL_INIT, "out of memory for a communicator");
-        goto err_free_ranks;
+        return ccl_error_set(cclSystemError, CCL_INIT, "out of memory for a communicator");
     }
     comm->boot = boot;
     comm->agreed.timeout_ns = timeout_ns;
     CCL_TRY_GOTO(ccl_comm_setup(comm, config, parent, ranks), fail);
-    free(ranks);
     ccl_comm_list_add(comm);
     *out = comm;
     return cclSuccess;
 fail:
     ccl_comm_destroy(comm, false);
-err_free_ranks:
+    return rc;
+}
+
+static cclResult_t split(cclComm_t parent, int color, int key, const cclConfig_t *config, cclComm_t *out)
+{
+    cclResult_t rc;
+    struct ccl_bootstrap *boot = NULL;
+    int *ranks = calloc((size_t)parent->n, sizeof(*ranks));
+    uint64_t timeout_ns =
+        config != NULL && config->timeout_ms != CCL_UNSET ? timeout_of(config) : parent->agreed.timeout_ns;
+    rc = ranks != NULL ? cclSuccess : ccl_error_set(cclSystemError, CCL_INIT, "out of memory for %d ranks", parent->n);
+    CCL_TRY_GOTO(ccl_bootstrap_agree(parent->boot, rc), done);
+    CCL_TRY_GOTO(ccl_bootstrap_split(parent->boot, color, key, timeout_ns, ranks, &boot), done);
+    if (boot != NULL) {
+        rc = make_child(parent, boot, ranks, config, timeout_ns, out);
+    } else {
+        *out = NULL;
+    }
+done:
     free(ranks);
     return rc;
 }
@@ -86,6 +91,21 @@ cclResult_t ccl_comm_split(cclComm_t parent, int color, int key, const cclConfig
     int before;
     CCL_TRY(ccl_device_enter(parent->rt, parent->props.is_host, parent->device, &before));
     return ccl_device_leave(parent->rt, before, split(parent, color, key, config, out));
+}
+
+static cclResult_t shrink(cclComm_t parent, const int *ranks, int count, cclComm_t *out)
+{
+    struct ccl_bootstrap *boot;
+    CCL_TRY(ccl_bootstrap_shrink(parent->boot, ranks, count, parent->agreed.timeout_ns, &boot));
+    return make_child(parent, boot, ranks, NULL, parent->agreed.timeout_ns, out);
+}
+
+cclResult_t ccl_comm_shrink(cclComm_t parent, const int *ranks, int count, cclComm_t *out)
+{
+    int before;
+    CCL_CHECK(parent->generation == ccl_comm_generation, cclInvalidUsage, CCL_INIT, "the communicator belongs to the parent of this forked process");
+    CCL_TRY(ccl_device_enter(parent->rt, parent->props.is_host, parent->device, &before));
+    return ccl_device_leave(parent->rt, before, shrink(parent, ranks, count, out));
 }
 
 /* Asks or waits on the last stream, on its device. */
@@ -129,5 +149,8 @@ void ccl_comm_destroy(cclComm_t comm, bool unclean)
     }
     ccl_bootstrap_destroy(comm->boot);
     comm->magic = 0;
+    free(comm->redops);
+    free(comm->parts);
+    free(comm->p2p_args);
     free(comm);
 }

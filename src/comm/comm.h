@@ -57,6 +57,13 @@ struct ccl_plan {
     cclCallConfig_t effective;
 };
 
+/* An operator made by cclRedOpCreatePreMulSum. */
+struct ccl_redop {
+    bool used, on_device;
+    cclDataType_t type;
+    uint64_t scalar; /* its bits, or its address */
+};
+
 struct cclComm {
     uint32_t magic;
     uint32_t generation; /* ccl_comm_generation when it was made: a forked child must not use it */
@@ -87,6 +94,13 @@ struct cclComm {
     uint32_t args_bytes;         /* bytes of args that this world uses */
     struct ccl_k_words_args words; /* of the kernels ll_words_W */
     struct ccl_plan plan;
+    struct ccl_k_p2p_layout p2p; /* where the words of sends and receives lie */
+    uint64_t p2p_seq;            /* device memory, see struct ccl_k_p2p_args */
+    struct ccl_k_p2p_args *p2p_args; /* of coll/p2p.c, as parts */
+    struct ccl_parts *parts;  /* of coll/parts.c, made at the first call that needs it; freed as one piece of memory */
+    const struct ccl_k_desc *called; /* of the last call; NULL: in args */
+    struct ccl_redop *redops; /* handle cclNumOps is the first */
+    int num_redops;
     bool has_effective;
     bool used_stream;
     struct cclStream *last_stream;
@@ -116,6 +130,9 @@ struct cclComm {
 cclResult_t ccl_comm_create(const cclUniqueId *id, int n, int rank, const cclConfig_t *config, cclComm_t *out);
 /* Collective over parent. */
 cclResult_t ccl_comm_split(cclComm_t parent, int color, int key, const cclConfig_t *config, cclComm_t *out);
+/* ranks: [count], ascending, of parent, this one among them: they form *out, in this order. Collective over them; the other ranks of parent are
+ * not asked, and may be dead. Operations of parent may have failed. */
+cclResult_t ccl_comm_shrink(cclComm_t parent, const int *ranks, int count, cclComm_t *out);
 /* Wait for the enqueued operations of comm; an error of theirs is not returned. */
 cclResult_t ccl_comm_wait_idle(cclComm_t comm);
 /* Some have not ended. */
@@ -173,6 +190,8 @@ void ccl_comm_list_remove(cclComm_t comm);
 /* How a thread gets the right to free comm: once. *live: comm is in the list. raise: tell all ranks first that this one aborts, also when another
  * thread owns comm, whose wait then ends. */
 bool ccl_comm_claim(cclComm_t comm, bool raise, bool *live);
+/* Tell all ranks that this one gives up, as an abort does, and keep comm. False: it is not in the list. */
+bool ccl_comm_raise_live(cclComm_t comm);
 /* Operations of comm run on stream, or on a stream that it waits for. */
 void ccl_comm_add_stream(cclComm_t comm, struct cclStream *stream);
 /* Changes in a forked child. */

@@ -15,7 +15,10 @@
 #define REPORT_LIMIT_MS 50
 #define ABORT_LIMIT_NS 4000000000u
 
-static const char *const op_names[CCL_NUM_OPS] = {"nothing", "barrier", "all_gather", "all_gather_2d"};
+static const char *const op_names[CCL_NUM_OPS] = {"nothing",     "barrier",        "all_gather", "all_gather_2d", "all_reduce", "reduce_scatter",
+                                                  "reduce",      "broadcast",      "all_to_all", "all_to_all_v",  "gather",     "scatter",
+                                                  "send",        "recv"};
+static const char *const redop_names[] = {"sum", "prod", "max", "min", "avg", "premulsum"};
 static const char *const type_names[cclNumTypes] = {"int8",    "uint8",   "int32",    "uint32",      "int64",      "uint64", "float16",
                                                     "float32", "float64", "bfloat16", "float8_e4m3", "float8_e5m2"};
 
@@ -45,6 +48,23 @@ static void describe_call(const struct ccl_k_desc *d, char *text, size_t bytes)
     } else if (d->variant == cclVariantCopy) {
         snprintf(text, bytes, "%s %llu x %llu ld %llu, send ld %llu, %s (copy)", ccl_comm_op_name(op), (unsigned long long)d->rows,
                  (unsigned long long)d->count, (unsigned long long)d->ld, (unsigned long long)d->ld_send, ccl_comm_type_name(type));
+    } else if (op == CCL_OP_SEND || op == CCL_OP_RECV) {
+        snprintf(text, bytes, "%s of %llu bytes (%s) %s rank %u", ccl_comm_op_name(op), (unsigned long long)d->count, ccl_comm_type_name(type),
+                 op == CCL_OP_SEND ? "to" : "from", d->word1 >> 16);
+    } else if (op == CCL_OP_ALL_TO_ALL_V) {
+        snprintf(text, bytes, "all_to_all_v %s with %llu elements for the other and %llu expected of it", ccl_comm_type_name(type),
+                 (unsigned long long)d->rows, (unsigned long long)d->count);
+    } else if (op > CCL_OP_ALL_GATHER_2D) {
+        const uint32_t redop = d->word1 >> 11 & 31;
+        char what[32] = "", where[32] = "";
+        if (op <= CCL_OP_REDUCE && redop < CCL_ARRAY_LEN(redop_names)) {
+            snprintf(what, sizeof(what), " %s", redop_names[redop]);
+        }
+        if (op == CCL_OP_REDUCE || op == CCL_OP_BROADCAST || op == CCL_OP_GATHER || op == CCL_OP_SCATTER) {
+            snprintf(where, sizeof(where), " root %u", d->word1 >> 16);
+        }
+        snprintf(text, bytes, "%s count %llu %s%s%s (%s, %u blocks)", ccl_comm_op_name(op), (unsigned long long)d->count,
+                 ccl_comm_type_name(type), what, where, variant, d->blocks);
     } else if (op == CCL_OP_ALL_GATHER) {
         snprintf(text, bytes, "%s count %llu %s (%s, %u blocks)", ccl_comm_op_name(op), (unsigned long long)d->count,
                  ccl_comm_type_name(type), variant, d->blocks);
@@ -189,7 +209,7 @@ void ccl_comm_raise(cclComm_t comm, cclResult_t code, enum ccl_reason reason, in
             e->rank = comm->rank;
             e->peer = peer;
             e->reason = reason;
-            e->mine = comm->args.desc;
+            e->mine = comm->called != NULL ? *comm->called : comm->args.desc;
             __atomic_store_n(&e->code, (uint32_t)code, __ATOMIC_RELEASE); /* pairs with read_record */
         }
         /* The first reason stays. */

@@ -6,6 +6,9 @@
 #include <string.h>
 
 #define RING_TOTAL_BYTES (32u << 20)
+#define P2P_TOTAL_BYTES (8u << 20)
+#define P2P_SLOTS 8u
+#define P2P_SLOT_MAX (16u << 10)
 #if defined(CCL_RING_SLOTS)
 #define RING_SLOTS CCL_RING_SLOTS /* tests */
 #else
@@ -46,5 +49,16 @@ void ccl_comm_layout(cclComm_t comm, struct ccl_k_layout *lay)
     lay->credit = carve(lay, blocks * lay->flag_row);
     lay->ll = carve(lay, 2 * n * CCL_LL_SRC_BYTES);
     lay->ring = carve(lay, rings * lay->slot_bytes);
+    struct ccl_k_p2p_layout *p2p = &comm->p2p;
+    p2p->slots = lay->slots > 1 ? P2P_SLOTS : 1;
+    p2p->slots = comm->agreed.ring_slots != CCL_UNSET && lay->slots < p2p->slots ? lay->slots : p2p->slots;
+    uint64_t p2p_slot = P2P_TOTAL_BYTES / (n * p2p->slots) / RING_SLOT_MIN * RING_SLOT_MIN;
+    most = most < P2P_SLOT_MAX ? most : P2P_SLOT_MAX;
+    p2p_slot = p2p_slot > most ? most : p2p_slot;
+    p2p->slot_bytes = (uint32_t)(p2p_slot < RING_SLOT_MIN ? RING_SLOT_MIN : p2p_slot);
+    p2p->adv = carve(lay, n * ADVERT_LINE);
+    p2p->full = carve(lay, n * lay->flag_stride);
+    p2p->credit = carve(lay, n * lay->flag_stride);
+    p2p->ring = carve(lay, n * p2p->slots * p2p->slot_bytes);
     lay->user = carve(lay, (CCL_SIGNALS + CCL_BARRIERS * n) * lay->flag_stride);
 }

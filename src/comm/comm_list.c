@@ -72,6 +72,20 @@ bool ccl_comm_claim(cclComm_t comm, bool raise, bool *live)
     return mine;
 }
 
+bool ccl_comm_raise_live(cclComm_t comm)
+{
+    bool live = false;
+    pthread_mutex_lock(&list_lock);
+    for (cclComm_t c = list; c != NULL && !live; c = c->next) {
+        live = c == comm;
+    }
+    if (live) {
+        ccl_comm_raise(comm, cclRemoteError, CCL_REASON_ABORT, -1);
+    }
+    pthread_mutex_unlock(&list_lock);
+    return live;
+}
+
 void ccl_comm_forget_stream(struct cclStream *stream)
 {
     pthread_mutex_lock(&list_lock);

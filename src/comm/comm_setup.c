@@ -27,7 +27,7 @@ struct hello {
     int32_t ring_slots, ring_slot_bytes;
     int32_t capacity, shared_host; /* blocks that its device runs at once; it wants shared host memory */
     int32_t whole;                 /* the limit of its blocks was named, so it may take the whole device */
-    int32_t version, is_host, forced_fence, max_blocks, variant, comm_sms, host_threads, traced, queues;
+    int32_t version, is_host, forced_fence, max_blocks, variant, comm_sms, host_threads, traced, queues, lone;
     char backend[24];
 };
 
@@ -75,6 +75,7 @@ static cclResult_t say_hello(cclComm_t comm, const cclConfig_t *config, cclComm_
     pthread_once(&process_once, draw_process_id);
     h->process_id = process_id;
     h->queues = (int32_t)(is_amd(&comm->props) ? env->hip_queues : env->cuda_queues);
+    h->lone = env->nccl_multi_rank == 0;
     h->version = CCL_VERSION;
     h->device_uid = comm->props.uid;
     h->is_host = comm->props.is_host;
@@ -160,6 +161,22 @@ static cclResult_t check_queues(cclComm_t comm, const struct hello *all)
     return cclSuccess;
 }
 
+/* What NCCL refuses unless told otherwise is refused here where any rank was told so. */
+static cclResult_t check_sharing(cclComm_t comm, const struct hello *all)
+{
+    bool lone = false;
+    for (int r = 0; r < comm->n; r++) {
+        lone = lone || all[r].lone;
+    }
+    for (int r = 0; lone && r < comm->n; r++) {
+        for (int j = 0; j < r; j++) {
+            CCL_CHECK(all[j].device_uid != all[r].device_uid, cclInvalidUsage, CCL_INIT,
+                      "ranks %d and %d are on one device, which NCCL_MULTI_RANK_GPU_ENABLE=0 forbids", j, r);
+        }
+    }
+    return cclSuccess;
+}
+
 static cclResult_t agree(cclComm_t comm, const struct hello *all)
 {
     struct ccl_agreed *ag = &comm->agreed;
@@ -179,6 +196,7 @@ static cclResult_t agree(cclComm_t comm, const struct hello *all)
             cpus[i] |= all[r].cpus[i];
         }
     }
+    CCL_TRY(check_sharing(comm, all));
     CCL_TRY(check_queues(comm, all));
     for (unsigned i = 0; i < CPU_WORDS; i++) {
         cores += __builtin_popcountll(cpus[i]);
@@ -234,7 +252,7 @@ static cclResult_t alloc_own(cclComm_t comm, int *page_fd)
     CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(priv), &comm->priv));
     CCL_TRY(ccl_comm_trace_alloc(comm, &priv));
     CCL_TRY(upload(comm, comm->priv, &priv, sizeof(priv)));
-    CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(struct ccl_k_comm) + 2 * n * sizeof(uint64_t) + sizeof(comm->args),
+    CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(struct ccl_k_comm) + 4 * n * sizeof(uint64_t) + sizeof(comm->args),
                                &comm->tables));
     return comm->rt->chain_create(&comm->chain);
 }
@@ -278,7 +296,10 @@ static cclResult_t map_pages(cclComm_t comm, const int *fds)
         CCL_TRY_GOTO(upload(comm, comm->tables, &k, sizeof(k)), done);
         CCL_TRY_GOTO(upload(comm, (void *)arrays, table, 2 * n * sizeof(uint64_t)), done);
         fill_template(comm);
-        comm->words.full = arrays + 2 * n * sizeof(uint64_t);
+        comm->p2p_seq = arrays + 2 * n * sizeof(uint64_t);
+        memset(table, 0, 2 * n * sizeof(uint64_t));
+        CCL_TRY_GOTO(upload(comm, (void *)comm->p2p_seq, table, 2 * n * sizeof(uint64_t)), done);
+        comm->words.full = arrays + 4 * n * sizeof(uint64_t);
         CCL_TRY_GOTO(upload(comm, (void *)comm->words.full, &comm->args, sizeof(comm->args)), done);
     }
 done:

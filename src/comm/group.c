@@ -15,6 +15,8 @@ struct job {
     struct job *next;
     enum ccl_job_kind kind;
     ccl_job_fn run;
+    ccl_batch_fn batch;
+    bool taken; /* a batch has it */
     cclComm_t comm;
     struct cclStream *stream;
     int device;
@@ -39,6 +41,10 @@ static _Thread_local bool running;
 static _Thread_local cclResult_t group_error;
 static _Thread_local struct job *first_job, *last_job;
 static _Thread_local size_t job_count;
+static _Thread_local struct kept {
+    struct kept *next;
+    void *memory;
+} *first_kept;
 
 bool ccl_group_active(void)
 {
@@ -64,24 +70,15 @@ cclResult_t ccl_group_start(void)
     return cclSuccess;
 }
 
-cclResult_t ccl_group_submit(enum ccl_job_kind kind, ccl_job_fn run, const void *arg, size_t bytes, cclComm_t comm,
-                             struct cclStream *stream)
+static cclResult_t add_job(const struct job *wanted, const void *arg, size_t bytes)
 {
-    if (depth == 0) {
-        _Alignas(16) char copy[ARG_BYTES];
-        memcpy(copy, arg, bytes);
-        return run(copy, stream);
-    }
     const struct ccl_runtime_ops *rt;
     int device;
     CCL_TRY(ccl_runtime_get(&rt));
     CCL_TRY(rt->device_get(&device));
     struct job *job = calloc(1, sizeof(*job));
     CCL_CHECK(job != NULL, cclSystemError, CCL_COLL, "out of memory for a grouped call");
-    job->kind = kind;
-    job->run = run;
-    job->comm = comm;
-    job->stream = stream;
+    *job = *wanted;
     memcpy(job->arg, arg, bytes);
     job->device = device;
     if (last_job != NULL) {
@@ -91,6 +88,33 @@ cclResult_t ccl_group_submit(enum ccl_job_kind kind, ccl_job_fn run, const void 
     }
     last_job = job;
     job_count++;
+    return cclSuccess;
+}
+
+cclResult_t ccl_group_submit(enum ccl_job_kind kind, ccl_job_fn run, const void *arg, size_t bytes, cclComm_t comm,
+                             struct cclStream *stream)
+{
+    const struct job job = {.kind = kind, .run = run, .comm = comm, .stream = stream};
+    if (depth == 0) {
+        _Alignas(16) char copy[ARG_BYTES];
+        memcpy(copy, arg, bytes);
+        return run(copy, stream);
+    }
+    return add_job(&job, arg, bytes);
+}
+
+cclResult_t ccl_group_submit_batch(ccl_batch_fn run, const void *arg, size_t bytes, cclComm_t comm, struct cclStream *stream)
+{
+    const struct job job = {.kind = CCL_JOB_BATCH, .batch = run, .comm = comm, .stream = stream};
+    return depth == 0 ? run(comm, &arg, 1, stream) : add_job(&job, arg, bytes);
+}
+
+cclResult_t ccl_group_keep(void *memory)
+{
+    struct kept *kept = malloc(sizeof(*kept));
+    CCL_CHECK(kept != NULL, cclSystemError, CCL_COLL, "out of memory for a grouped call");
+    *kept = (struct kept){first_kept, memory};
+    first_kept = kept;
     return cclSuccess;
 }
 
@@ -167,7 +191,7 @@ static cclResult_t run_setups(void)
 static bool needs_own_stream(const struct job *job)
 {
     for (const struct job *j = first_job; j != job; j = j->next) {
-        if (j->kind == CCL_JOB_ENQUEUE && j->stream == job->stream && j->comm != job->comm &&
+        if (j->kind != CCL_JOB_SETUP && j->stream == job->stream && j->comm != job->comm &&
             j->comm->agreed.world_id == job->comm->agreed.world_id) {
             return true;
         }
@@ -213,7 +237,7 @@ static cclResult_t on_its_device(const struct job *job, cclResult_t (*step)(cons
 static cclResult_t open_own_streams(void)
 {
     for (struct job *job = first_job; job != NULL; job = job->next) {
-        if (job->kind == CCL_JOB_ENQUEUE && needs_own_stream(job)) {
+        if (job->kind != CCL_JOB_SETUP && needs_own_stream(job)) {
             CCL_TRY(on_its_device(job, open_own_stream));
         }
     }
@@ -223,23 +247,101 @@ static cclResult_t open_own_streams(void)
 /* Operations before job are enqueued, job failed and the rest will not come: ranks of this group would wait for each other for ever. */
 static void give_up(const struct job *job, cclResult_t code)
 {
-    for (const struct job *j = first_job; j != job; j = j->next) {
-        if (j->kind == CCL_JOB_ENQUEUE && j->comm != job->comm && j->comm->agreed.world_id == job->comm->agreed.world_id) {
+    for (const struct job *j = first_job; j != NULL; j = j->next) {
+        if (j->kind != CCL_JOB_SETUP && j != job && j->comm != job->comm && j->comm->agreed.world_id == job->comm->agreed.world_id) {
             ccl_comm_raise(j->comm, code, CCL_REASON_ABORT, -1);
         }
     }
 }
 
+static struct cclStream *stream_of(const struct job *job)
+{
+    bool own = needs_own_stream(job);
+    if (own) {
+        ccl_comm_add_stream(job->comm, job->stream); /* whose synchronisation reports its errors */
+    }
+    return own ? job->comm->own_stream : job->stream;
+}
+
+/* All calls of job's batch as one, on its stream; the other streams of these calls wait before and behind. */
+static cclResult_t run_batch(struct job *job)
+{
+    cclComm_t comm = job->comm;
+    struct cclStream *stream = stream_of(job), **others = calloc(job_count, sizeof(struct cclStream *));
+    const void **args = calloc(job_count, sizeof(*args));
+    size_t count = 0, num_others = 0;
+    cclResult_t rc = others != NULL && args != NULL ? cclSuccess : ccl_error_set(cclSystemError, CCL_COLL, "out of memory for a group of %zu calls", job_count);
+    for (struct job *j = job; j != NULL && rc == cclSuccess; j = j->next) {
+        if (j->kind != CCL_JOB_BATCH || j->comm != comm || j->batch != job->batch) {
+            continue;
+        }
+        struct cclStream *its = stream_of(j);
+        size_t known = 0;
+        while (known < num_others && others[known] != its) {
+            known++;
+        }
+        if (its != stream && known == num_others) {
+            others[num_others++] = its;
+            ccl_comm_add_stream(comm, its);
+            rc = chain_streams(comm->rt, its, stream);
+        }
+        args[count++] = j->arg;
+        j->taken = true;
+    }
+    rc = rc == cclSuccess ? job->batch(comm, args, count, stream) : rc;
+    for (size_t i = 0; i < num_others && rc == cclSuccess; i++) {
+        rc = chain_streams(comm->rt, stream, others[i]);
+    }
+    free(others);
+    free(args);
+    return rc;
+}
+
+static cclResult_t run_one(struct job *job)
+{
+    if (job->kind == CCL_JOB_ENQUEUE) {
+        return job->run(job->arg, stream_of(job));
+    }
+    int before;
+    CCL_TRY(ccl_device_enter(job->comm->rt, job->comm->props.is_host, job->comm->device, &before));
+    return ccl_device_leave(job->comm->rt, before, run_batch(job));
+}
+
+static cclResult_t capture_of(const struct job *job, uint64_t *id)
+{
+    int before;
+    CCL_TRY(ccl_device_enter(job->comm->rt, job->comm->props.is_host, job->comm->device, &before));
+    return ccl_device_leave(job->comm->rt, before, job->comm->rt->capture_query(job->stream, id));
+}
+
+/* The streams of a communicator wait for each other: in a graph and outside, or in two graphs, they cannot. */
+static cclResult_t check_captures(void)
+{
+    for (const struct job *job = first_job; job != NULL; job = job->next) {
+        const struct job *j = first_job;
+        while (j != job && (j->kind == CCL_JOB_SETUP || j->comm != job->comm)) {
+            j = j->next;
+        }
+        if (job->kind != CCL_JOB_SETUP && j->stream != job->stream) {
+            uint64_t first, its;
+            CCL_TRY(capture_of(j, &first));
+            CCL_TRY(capture_of(job, &its));
+            CCL_CHECK(first == its, cclInvalidUsage, CCL_COLL,
+                      "rank %d: the streams of a communicator in a group are all captured into one graph, or none of them is", job->comm->rank);
+        }
+    }
+    return cclSuccess;
+}
+
+/* Collectives first, then sends and receives: the same order on all ranks. */
 static cclResult_t run_enqueues(void)
 {
+    static const enum ccl_job_kind order[] = {CCL_JOB_ENQUEUE, CCL_JOB_BATCH};
+    CCL_TRY(check_captures());
     CCL_TRY(open_own_streams());
-    for (struct job *job = first_job; job != NULL; job = job->next) {
-        if (job->kind == CCL_JOB_ENQUEUE) {
-            bool own = needs_own_stream(job);
-            if (own) {
-                ccl_comm_add_stream(job->comm, job->stream); /* whose synchronisation reports its errors */
-            }
-            cclResult_t rc = job->run(job->arg, own ? job->comm->own_stream : job->stream);
+    for (size_t i = 0; i < CCL_ARRAY_LEN(order); i++) {
+        for (struct job *job = first_job; job != NULL; job = job->next) {
+            cclResult_t rc = job->kind == order[i] && !job->taken ? run_one(job) : cclSuccess;
             if (rc != cclSuccess) {
                 give_up(job, rc);
                 return rc;
@@ -248,7 +350,7 @@ static cclResult_t run_enqueues(void)
     }
     /* Behind the last job: the user's streams go on when the own streams are through. */
     for (struct job *job = first_job; job != NULL; job = job->next) {
-        if (job->kind == CCL_JOB_ENQUEUE && needs_own_stream(job)) {
+        if (job->kind != CCL_JOB_SETUP && needs_own_stream(job)) {
             CCL_TRY(on_its_device(job, close_own_stream));
         }
     }
@@ -274,6 +376,12 @@ cclResult_t ccl_group_end(void)
         struct job *job = first_job;
         first_job = job->next;
         free(job);
+    }
+    while (first_kept != NULL) {
+        struct kept *kept = first_kept;
+        first_kept = kept->next;
+        free(kept->memory);
+        free(kept);
     }
     last_job = NULL;
     job_count = 0;

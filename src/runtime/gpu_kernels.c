@@ -172,16 +172,16 @@ static cclResult_t load_set(const struct ccl_gpu_device *d, bool traced, struct 
     return count > 0 ? find_functions(d, modules, count, functions) : no_code(d->props.arch);
 }
 
-/* Blocks of a push kernel that the device runs at once: the least over all kernels that wait for blocks of peers. */
+/* Blocks of a kernel that the device runs at once: the least over all kernels that wait for blocks of peers and take as many as they get. */
 static cclResult_t capacity(const struct ccl_gpu_device *d, int *blocks)
 {
     int least = 0;
-    for (int k = CCL_KERNEL_push_2; k <= CCL_KERNEL_push_part; k++) {
+    for (int k = CCL_KERNEL_push_2; k <= CCL_KERNEL_p2p; k++) {
         int n = 0;
         CCL_GPU_TRY(occupancy, &n, d->kernels[k].handle, PLAN_THREADS, 0);
         least = k == CCL_KERNEL_push_2 || n < least ? n : least;
     }
-    CCL_CHECK(least > 0, cclInternalError, CCL_RT, "%s cannot run a block of %d threads of a push kernel", d->props.name,
+    CCL_CHECK(least > 0, cclInternalError, CCL_RT, "%s cannot run a block of %d threads of every kernel", d->props.name,
               PLAN_THREADS);
     *blocks = least * d->props.units;
     return cclSuccess;

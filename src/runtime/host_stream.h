@@ -18,7 +18,7 @@
 #include "host.h"
 #include "runtime/runtime.h"
 
-#define CCL_HOST_MAX_ARGS 4096 /* bytes of arguments of one launch */
+#define CCL_HOST_MAX_ARGS 40960 /* bytes of arguments of one launch */
 
 enum ccl_host_task_kind {
     CCL_HOST_TASK_JUMP, /* the next record is in another segment */

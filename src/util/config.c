@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <unistd.h>
 
 static struct ccl_env env;
@@ -42,6 +43,11 @@ static void env_init(void)
 #include "util/config.def"
 #undef CCL_ENV_STR
 #undef CCL_ENV_INT
+    const char *mode = env.nccl_check_mode;
+    if (mode != NULL && (strcasecmp(mode, "DEBUG_LOCAL") == 0 || strcasecmp(mode, "DEBUG_GLOBAL") == 0)) {
+        env.nccl_check_pointers = 1;
+    }
+    env.check = env.nccl_check_pointers != 0 ? 1 : env.check;
 }
 
 const struct ccl_env *ccl_env_get(void)

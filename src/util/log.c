@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -30,32 +31,119 @@ static int log_fd = STDERR_FILENO;
 static char host_name[64];
 
 static _Thread_local int thread_rank = -1;
-static _Thread_local char thread_error[ERROR_BYTES];
 static pthread_mutex_t process_error_lock = PTHREAD_MUTEX_INITIALIZER;
 static char process_error[ERROR_BYTES];
-static _Thread_local char process_error_copy[ERROR_BYTES];
 static pthread_once_t error_once = PTHREAD_ONCE_INIT;
 
-static void parse_subsystems(const char *list)
+/* Not thread-local themselves: all thread-local memory of the library must fit into what the loader has spare for libraries opened later, some
+ * hundred bytes, because the kernels' own variable is reached without a call. */
+struct texts {
+    char error[ERROR_BYTES], process_copy[ERROR_BYTES];
+};
+static _Thread_local struct texts *thread_texts;
+static pthread_once_t texts_once = PTHREAD_ONCE_INIT;
+static pthread_key_t texts_key;
+static bool has_texts_key;
+
+static void free_texts(void *texts)
+{
+    thread_texts = NULL;
+    free(texts);
+}
+
+static void make_texts_key(void)
+{
+    has_texts_key = pthread_key_create(&texts_key, free_texts) == 0;
+}
+
+/* NULL: out of memory. */
+static struct texts *own_texts(void)
+{
+    if (thread_texts == NULL) {
+        pthread_once(&texts_once, make_texts_key);
+        struct texts *texts = has_texts_key ? calloc(1, sizeof(*texts)) : NULL;
+        if (texts != NULL && pthread_setspecific(texts_key, texts) != 0) {
+            free(texts);
+            texts = NULL;
+        }
+        thread_texts = texts;
+    }
+    return thread_texts;
+}
+
+/* What NCCL's subsystems are about here. */
+static const struct {
+    const char *name;
+    unsigned mask;
+} nccl_subsystems[] = {
+    {"INIT", 1u << CCL_INIT},       {"ENV", 1u << CCL_INIT},    {"BOOTSTRAP", 1u << CCL_BOOT}, {"NET", 1u << CCL_BOOT}, {"RAS", 1u << CCL_BOOT},
+    {"COLL", 1u << CCL_COLL},       {"CALL", 1u << CCL_COLL},   {"TUNING", 1u << CCL_COLL},    {"P2P", 1u << CCL_HEAP | 1u << CCL_COLL},
+    {"SHM", 1u << CCL_HEAP},        {"ALLOC", 1u << CCL_HEAP},  {"REG", 1u << CCL_HEAP},       {"NVLS", 1u << CCL_HEAP},
+    {"GRAPH", 1u << CCL_RT},        {"PROXY", 1u << CCL_RT},    {"PROFILE", 1u << CCL_KERN},   {"ALL", ~0u},
+};
+
+static unsigned subsystem_of(const char *name, size_t len, bool nccl)
+{
+    for (size_t i = 0; nccl && i < CCL_ARRAY_LEN(nccl_subsystems); i++) {
+        if (strlen(nccl_subsystems[i].name) == len && strncasecmp(name, nccl_subsystems[i].name, len) == 0) {
+            return nccl_subsystems[i].mask;
+        }
+    }
+    for (size_t i = 0; !nccl && i < CCL_NUM_SUBSYS; i++) {
+        if (strlen(subsys_names[i]) == len && strncasecmp(name, subsys_names[i], len) == 0) {
+            return 1u << i;
+        }
+    }
+    return !nccl && len == 3 && strncasecmp(name, "all", 3) == 0 ? ~0u : 0;
+}
+
+static void parse_subsystems(const char *list, bool nccl)
 {
     bool invert = list[0] == '^';
     unsigned mask = 0;
-    for (size_t i = 0; i < CCL_NUM_SUBSYS; i++) {
-        size_t len = strlen(subsys_names[i]);
-        for (const char *p = list + invert; p != NULL && *p != '\0';) {
-            const char *end = strchr(p, ',');
-            size_t n = end != NULL ? (size_t)(end - p) : strlen(p);
-            if ((n == len && strncasecmp(p, subsys_names[i], n) == 0) || (n == 3 && strncasecmp(p, "all", 3) == 0)) {
-                mask |= 1u << i;
-            }
-            p = end != NULL ? end + 1 : NULL;
-        }
+    for (const char *p = list + invert; *p != '\0';) {
+        size_t len = strcspn(p, ",");
+        mask |= subsystem_of(p, len, nccl);
+        p += len;
+        p += *p == ',';
     }
     subsys_mask = invert ? ~mask : mask;
     if (mask == 0) {
-        dprintf(STDERR_FILENO, "ccl: CCL_DEBUG_SUBSYS %s names no subsystem, using all\n", list);
+        if (!nccl) {
+            dprintf(STDERR_FILENO, "ccl: CCL_DEBUG_SUBSYS %s names no subsystem, using all\n", list);
+        }
         subsys_mask = ~0u;
     }
+}
+
+static int level_of(const char *text)
+{
+    for (int i = 0; i < (int)CCL_ARRAY_LEN(level_names); i++) {
+        if (strcasecmp(text, level_names[i]) == 0) {
+            return i;
+        }
+    }
+    if (strcasecmp(text, "none") == 0) {
+        return -1;
+    }
+    dprintf(STDERR_FILENO, "ccl: CCL_DEBUG %s is no level, using error\n", text);
+    return CCL_LOG_ERROR;
+}
+
+/* NCCL's levels; whatever else scripts write counts as unset. */
+static int nccl_level_of(const char *text)
+{
+    static const struct {
+        const char *name;
+        int level;
+    } levels[] = {{"NONE", -1},           {"VERSION", CCL_LOG_ERROR}, {"WARN", CCL_LOG_WARN},
+                  {"INFO", CCL_LOG_INFO}, {"ABORT", CCL_LOG_INFO},    {"TRACE", CCL_LOG_TRACE}};
+    for (size_t i = 0; i < CCL_ARRAY_LEN(levels); i++) {
+        if (strcasecmp(text, levels[i].name) == 0) {
+            return levels[i].level;
+        }
+    }
+    return CCL_LOG_ERROR;
 }
 
 static void open_file(const char *pattern)
@@ -88,24 +176,22 @@ static void open_file(const char *pattern)
 static void log_init(void)
 {
     const struct ccl_env *env = ccl_env_get();
-    int level = -2;
-    for (int i = 0; i < (int)CCL_ARRAY_LEN(level_names); i++) {
-        if (strcasecmp(env->debug, level_names[i]) == 0) {
-            level = i;
-        }
-    }
-    if (level == -2) {
-        level = strcasecmp(env->debug, "none") == 0 ? -1 : CCL_LOG_ERROR;
-        if (level == CCL_LOG_ERROR) {
-            dprintf(STDERR_FILENO, "ccl: CCL_DEBUG %s is no level, using error\n", env->debug);
-        }
-    }
+    int level = env->debug != NULL        ? level_of(env->debug)
+                : env->nccl_debug != NULL ? nccl_level_of(env->nccl_debug)
+                                          : CCL_LOG_ERROR;
+    const char *file = env->debug_file != NULL ? env->debug_file : env->nccl_debug_file;
     if (gethostname(host_name, sizeof(host_name) - 1) != 0) {
         host_name[0] = '\0';
     }
-    parse_subsystems(env->debug_subsys);
-    if (env->debug_file != NULL) {
-        open_file(env->debug_file);
+    if (env->debug_subsys != NULL) {
+        parse_subsystems(env->debug_subsys, false);
+    } else if (env->nccl_debug_subsys != NULL) {
+        parse_subsystems(env->nccl_debug_subsys, true);
+    } else {
+        subsys_mask = ~0u;
+    }
+    if (file != NULL) {
+        open_file(file);
     }
     __atomic_store_n(&ccl_log_level, level, __ATOMIC_RELAXED);
 }
@@ -114,6 +200,14 @@ bool ccl_log_enabled(enum ccl_log_level level, enum ccl_subsys subsys)
 {
     pthread_once(&log_once, log_init);
     return (int)level <= __atomic_load_n(&ccl_log_level, __ATOMIC_RELAXED) && (subsys_mask >> subsys & 1) != 0;
+}
+
+bool ccl_log_prints_version(void)
+{
+    const struct ccl_env *env = ccl_env_get();
+    pthread_once(&log_once, log_init);
+    return env->debug == NULL && env->nccl_debug != NULL &&
+           (strcasecmp(env->nccl_debug, "VERSION") == 0 || __atomic_load_n(&ccl_log_level, __ATOMIC_RELAXED) >= CCL_LOG_WARN);
 }
 
 static void write_line(enum ccl_log_level level, enum ccl_subsys subsys, const char *text)
@@ -167,7 +261,10 @@ void ccl_error_write(enum ccl_subsys subsys, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    memcpy(thread_error, text, sizeof(text));
+    struct texts *own = own_texts();
+    if (own != NULL) {
+        memcpy(own->error, text, sizeof(text));
+    }
     pthread_once(&error_once, error_init);
     pthread_mutex_lock(&process_error_lock);
     memcpy(process_error, text, sizeof(text));
@@ -179,11 +276,20 @@ void ccl_error_write(enum ccl_subsys subsys, const char *fmt, ...)
 
 const char *ccl_error_last(void)
 {
-    if (thread_error[0] != '\0') {
-        return thread_error;
+    if (thread_texts != NULL && thread_texts->error[0] != '\0') {
+        return thread_texts->error;
+    }
+    return ccl_error_last_of_process();
+}
+
+const char *ccl_error_last_of_process(void)
+{
+    struct texts *own = own_texts();
+    if (own == NULL) {
+        return "out of memory for an error text";
     }
     pthread_mutex_lock(&process_error_lock);
-    memcpy(process_error_copy, process_error, sizeof(process_error));
+    memcpy(own->process_copy, process_error, sizeof(process_error));
     pthread_mutex_unlock(&process_error_lock);
-    return process_error_copy;
+    return own->process_copy;
 }

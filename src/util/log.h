@@ -29,6 +29,10 @@ void ccl_log_set_rank(int rank);
  * constant code is no success. */
 #define ccl_error_set(code, subsys, ...) (ccl_error_write(subsys, __VA_ARGS__), (code))
 void ccl_error_write(enum ccl_subsys subsys, const char *fmt, ...) CCL_PRINTF(2, 3);
+/* The last error text of any thread of the process, else "". Valid until the thread asks again. Never NULL. */
+const char *ccl_error_last_of_process(void);
+/* NCCL_DEBUG asks for the version, at least, and CCL_DEBUG does not forbid it. */
+bool ccl_log_prints_version(void);
 /* The calling thread's last error text, else the process's, else "". Never NULL. */
 const char *ccl_error_last(void);
 

@@ -42,7 +42,7 @@ static int compare_ops(const void *a, const void *b)
 
 static void sort_tables(void)
 {
-    const struct emu_op *const tables[] = {emu_ops_salu, emu_ops_control, emu_ops_valu, emu_ops_valu_wide, emu_ops_valu_float,
+    const struct emu_op *const tables[] = {emu_ops_salu, emu_ops_control, emu_ops_valu, emu_ops_valu_wide, emu_ops_valu_float, emu_ops_valu_divide,
                                            emu_ops_valu_half, emu_ops_valu_packed, emu_ops_valu_convert, emu_ops_valu_compare,
                                            emu_ops_mfma, emu_ops_smem, emu_ops_vmem, emu_ops_ds, emu_ops_sched};
     size_t n = 0;

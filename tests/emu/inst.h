@@ -98,7 +98,7 @@ enum {
 #define EMU_SHARED_BASE 0x0001000000000000ull
 #define EMU_PRIVATE_BASE 0x0002000000000000ull
 extern const struct emu_op emu_ops_salu[], emu_ops_control[], emu_ops_mfma[]; /* all end with a NULL name */
-extern const struct emu_op emu_ops_valu[], emu_ops_valu_wide[], emu_ops_valu_float[], emu_ops_valu_half[];
+extern const struct emu_op emu_ops_valu[], emu_ops_valu_wide[], emu_ops_valu_float[], emu_ops_valu_divide[], emu_ops_valu_half[];
 extern const struct emu_op emu_ops_valu_packed[], emu_ops_valu_convert[], emu_ops_valu_compare[];
 extern const struct emu_op emu_ops_smem[], emu_ops_vmem[], emu_ops_ds[], emu_ops_sched[];
 

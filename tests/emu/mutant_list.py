@@ -4,7 +4,7 @@ exactly once, what takes its place); a kernel that was changed so that a text is
 from dataclasses import dataclass, field
 
 # Operations of schedules.c.
-LL, DIRECT, STAGED, AUTO, PARTITIONED, COPY, BARRIER, MISMATCH = (1 << i for i in range(8))
+LL, DIRECT, STAGED, AUTO, PARTITIONED, COPY, BARRIER, MISMATCH, PARTS, REDUCE, P2P = (1 << i for i in range(11))
 
 
 @dataclass
@@ -20,6 +20,10 @@ class Mutant:
 
 def ll(name, what, edits, **more):
     return Mutant(name, what, edits, case="ll_3", only=LL, kernels=["ll_3"], **more)
+
+
+def coll(kernel, name, what, edits):
+    return Mutant(name, what, edits, case=kernel, only={"parts": PARTS, "reduce": REDUCE, "p2p": P2P}[kernel], kernels=[kernel])
 
 
 BLOCK_RELEASE = """    ccl_fence_release_system();
@@ -164,4 +168,32 @@ MUTANTS = [
         uint64_t to""", """    for (uint32_t i = 0; i < 8; i++) {
         uint32_t o = (uint32_t)off + i, row = a->rows == 1 ? 0 : o / (uint32_t)a->row_bytes;
         uint64_t to""")]),
+    # the other collectives
+    coll("parts", "parts_wrong_part", "all destinations get what the first one gets",
+         [("kernels/parts_direct_tiles.h", "parts_pair(p, ccl_rotate(a, d + i))->send_off;", "parts_pair(p, ccl_rotate(a, d))->send_off;")]),
+    coll("parts", "parts_unreleased", "DONE without a release of what has been stored directly",
+         [("kernels/parts.hip", "    parts_store_direct(p, b);\n    ccl_block_release_system();\n", "    parts_store_direct(p, b);\n    ccl_block_sync();\n")]),
+    coll("parts", "parts_slot_early", "a slot is written again before it has been read",
+         [("kernels/parts.hip", "c - p->slots + 1, peer, 0, &bad);", "c - p->slots, peer, 0, &bad);")]),
+    coll("parts", "parts_chunk_early", "a chunk is read before it is there",
+         [("kernels/parts.hip", "parts_hear(p, b, d, c + 1,", "parts_hear(p, b, d, c,")]),
+    coll("parts", "parts_wait_barrier", "the next wait writes what threads have yet to read",
+         [("kernels/parts.hip", "        ccl_block_sync(); /* all threads have read what the next wait writes */\n", "")]),
+    coll("reduce", "reduce_order", "contributions are joined in another order",
+         [("kernels/reduce.hip", "        r->in[src] = parts_slot(", "        r->in[a->n - 1 - src] = parts_slot("),
+          ("kernels/reduce.hip", "    r->in[a->rank] = p->parts", "    r->in[a->n - 1 - a->rank] = p->parts")]),
+    coll("reduce", "reduce_early", "contributions are joined before they are there",
+         [("kernels/reduce.hip", "        const uint32_t step = reduce_step_in(p, c);", "        const uint32_t step = reduce_step_in(p, c) - 1;")]),
+    coll("reduce", "reduce_own_missing", "an owner leaves out its own elements",
+         [("kernels/reduce.hip", "    r->in[a->rank] = p->parts & CCL_PARTS_SCALED ?", "    r->in[a->rank] = 1 ?")]),
+    coll("p2p", "p2p_unreleased", "a message is announced without a release",
+         [("kernels/p2p.hip", "        ccl_block_release_system();\n        if (ccl_afresh(ccl_tid()) == 0) {\n            p2p_moved",
+           "        ccl_block_sync();\n        if (ccl_afresh(ccl_tid()) == 0) {\n            p2p_moved")]),
+    coll("p2p", "p2p_slot_early", "a slot is written again before it has been read",
+         [("kernels/p2p.hip", "step < l->chunk - p->lay.slots + 1) {", "step + 1 < l->chunk - p->lay.slots + 1) {")]),
+    coll("p2p", "p2p_chunk_early", "a chunk is read before it is there",
+         [("kernels/p2p.hip", "if (step <= l->chunk || step >= CCL_STEP_DIRECT) {", "if (step < l->chunk || step >= CCL_STEP_DIRECT) {")]),
+    coll("p2p", "p2p_next_early", "threads take the next move before all have read the last one",
+         [("kernels/p2p.hip", "        ccl_move_rows(b->move.dst, bytes, b->move.src, bytes, 1, bytes, 0);\n        ccl_block_release_system();",
+           "        ccl_move_rows(b->move.dst, bytes, b->move.src, bytes, 1, bytes, 0);\n        ccl_fence_release_system();")]),
 ]

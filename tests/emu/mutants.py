@@ -35,7 +35,7 @@ def mutant_of(name):
 def keep_only(text, kernels):
     """The source of a .hip file without the kernels that are not asked for: they cost seconds to compile."""
     text = re.sub(r"^(?:PUSH|LL)_KERNEL\((\w+), \d+\)\n", lambda m: m.group() if m.group(1) in kernels else "", text, flags=re.M)
-    return re.sub(r"^CCL_KERNEL\((\w+),.*?^}\n", lambda m: m.group() if m.group(1) in kernels else "", text, flags=re.M | re.S)
+    return re.sub(r"^CCL_KERNEL(?:_LARGE)?\((\w+),.*?^}\n", lambda m: m.group() if m.group(1) in kernels else "", text, flags=re.M | re.S)
 
 
 def make(mutant, root, folder, clang, arch):
@@ -48,7 +48,7 @@ def make(mutant, root, folder, clang, arch):
         if text.count(find) != 1:
             sys.exit(f"mutant {mutant.name}: its text stands in {file} {text.count(find)} times, not once:\n{find}")
         (place / file).write_text(text.replace(find, replacement))
-    family = re.match(r"[a-z]+", mutant.kernels[0]).group()
+    family = mutant.kernels[0].split("_")[0]
     source = place / "kernels" / "mutant.hip"
     source.write_text(keep_only((place / "kernels" / f"{family}.hip").read_text(), mutant.kernels))
     subprocess.run([clang, *FLAGS, f"--offload-arch={arch}", "-Iinclude", "-Ikernels", "-o", folder / f"{mutant.name}.co", "kernels/mutant.hip"], cwd=place,

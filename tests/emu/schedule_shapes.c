@@ -109,6 +109,11 @@ void describe_shape(const struct shape *s, int n, char *text, size_t bytes)
         size_t used = strlen(where);
         snprintf(where + used, sizeof(where) - used, " %s%zu/%zu", s->of[r].plain ? "plain" : "heap", s->of[r].send, s->of[r].recv);
     }
+    if (s->coll != COLL_NONE) {
+        snprintf(text, bytes, "collective %d, count %zu, type %d, root %d, peers %#x%s%s, offsets%s", (int)s->coll, s->count, (int)s->type, s->root, s->peers,
+                 s->twice ? " twice" : "", s->in_place ? ", in place" : "", where);
+        return;
+    }
     snprintf(text, bytes, "kind %d, %zu x %zu bytes, pitches %zu %zu, blocks %d, threads %d, tiles %d x %d, peers_per_wait %d%s, offsets%s", s->kind, s->rows,
              s->cols, s->ld_send, s->ld_recv, s->config.comm_sms, s->config.threads, s->config.tile_m, s->config.tile_n, s->config.peers_per_wait,
              s->in_place ? ", in place" : "", where);
@@ -143,6 +148,11 @@ static uint64_t key_of(const struct shape *s, int rank, int op, int what)
 }
 enum { DATA, NOISE_SEND, NOISE_RECV, LATER_SEND, LATER_RECV };
 
+void make_data(uint8_t *to, size_t bytes, const struct shape *s, int rank, int op)
+{
+    make_bytes(to, bytes, key_of(s, rank, op, DATA));
+}
+
 /* Part r of a tight output, into rows of pitch ld. */
 static void put_part(uint8_t *out, size_t ld, const struct shape *s, int r, int op)
 {
@@ -155,10 +165,13 @@ static void put_part(uint8_t *out, size_t ld, const struct shape *s, int r, int 
 
 void fill_areas(const struct rank_memory *m, const struct shape *s, int n, int rank, int op)
 {
-    (void)n;
     make_bytes(m->send[s->of[rank].plain] + op * SEND_BYTES, SEND_BYTES, key_of(s, rank, op, NOISE_SEND));
     make_bytes(m->recv[s->of[rank].plain] + op * RECV_BYTES, RECV_BYTES, key_of(s, rank, op, NOISE_RECV));
-    put_part(send_of(m, s, rank, op), s->ld_send, s, rank, op);
+    if (s->coll != COLL_NONE) {
+        coll_put_input(send_of(m, s, rank, op), s, n, rank, op);
+    } else {
+        put_part(send_of(m, s, rank, op), s->ld_send, s, rank, op);
+    }
 }
 
 static bool same(const uint8_t *got, const uint8_t *want, size_t bytes, const char *what, const struct shape *s, int rank, int op, char *text, size_t text_bytes)
@@ -191,7 +204,10 @@ bool check_areas(const struct rank_memory *m, const struct shape *s, int n, int 
 {
     uint8_t want[RECV_BYTES], *recv = m->recv[s->of[rank].plain] + op * RECV_BYTES, *send = m->send[s->of[rank].plain] + op * SEND_BYTES;
     make_bytes(want, RECV_BYTES, key_of(s, rank, op, NOISE_RECV));
-    for (int r = 0; r < n; r++) {
+    if (s->coll != COLL_NONE) {
+        coll_put_output(want + s->of[rank].recv, s, n, rank, op);
+    }
+    for (int r = 0; r < n && s->coll == COLL_NONE; r++) {
         put_part(want + s->of[rank].recv + (size_t)r * s->rows * s->ld_recv, s->ld_recv, s, r, op);
     }
     if (failed) {
@@ -202,7 +218,11 @@ bool check_areas(const struct rank_memory *m, const struct shape *s, int n, int 
     }
     make_bytes(want, SEND_BYTES, key_of(s, rank, op, NOISE_SEND));
     if (!s->in_place) {
-        put_part(want + s->of[rank].send, s->ld_send, s, rank, op);
+        if (s->coll != COLL_NONE) {
+            coll_put_input(want + s->of[rank].send, s, n, rank, op);
+        } else {
+            put_part(want + s->of[rank].send, s->ld_send, s, rank, op);
+        }
         if (!same(send, want, SEND_BYTES, "input and its surroundings", s, rank, op, text, bytes)) {
             return false;
         }

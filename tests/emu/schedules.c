@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Proves that every all-gather kernel's machine code delivers exactly the data, leaves all other memory alone, and neither hangs nor breaks a rule of the
+ * Proves that every collective kernel's machine code delivers exactly the data, leaves all other memory alone, and neither hangs nor breaks a rule of the
  * memory model, whatever the order of its waves and the fate of its stores: all ranks of a communicator in one process, a device each, up to three
  * operations deep under one scheduler with a seed. A rank's memory is checked at the moment its kernel ends.
  *
- *   schedules [--arch gfx942] [--kernel NAME] [--schedules N] [--seed S] [--slots K] [--replace FILE] [--only KINDS] [--repeat] [--list]
+ *   schedules [--arch gfx942] [--kernel NAME] [--schedules N] [--seed S] [--slots K] [--replace FILE] [--only KINDS] [--colls] [--repeat] [--list]
  *
- * --repeat: every kernel's schedules a second time, which must take as many steps. A failure prints the words that repeat it. */
+ * --colls: the collectives beside all-gather, and sends and receives. --repeat: every kernel's schedules a second time, which must take as many steps. A failure prints the words that repeat it. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +47,11 @@ static const struct kernel_case {
     {"copy_close", 4, DO_COPY, 1},
     {"mix", 3, DO_LL | DO_DIRECT | DO_STAGED | DO_AUTO | DO_PARTITIONED | DO_BARRIER, 3},
     {"mismatch", 3, DO_MISMATCH, 1},
+    {"parts", 3, DO_PARTS, 3},
+    {"parts_9", 9, DO_PARTS, 1}, /* eight destinations side by side */
+    {"reduce", 3, DO_REDUCE, 3},
+    {"p2p", 3, DO_P2P, 3},
+    {"colls", 4, DO_COLLS | DO_DIRECT, 3},
 };
 #define NUM_CASES (sizeof(cases) / sizeof(cases[0]))
 
@@ -55,7 +60,7 @@ static struct options {
     int schedules;
     unsigned only;
     uint64_t seed;
-    bool repeat;
+    bool repeat, colls;
 } opt = {.arch = "gfx942", .schedules = 12, .seed = 1, .only = ~0u};
 
 static const struct ccl_emu_gangs *emu;
@@ -120,6 +125,10 @@ static void enqueue(int rank, int op)
     const struct rank_memory *m = &world.memory[rank];
     if (s.kind == DO_BARRIER) {
         MUST(cclBarrier(world.comms[rank], world.streams[rank]));
+        return;
+    }
+    if (s.coll != COLL_NONE) {
+        MUST(coll_enqueue(send_of(m, &s, rank, op), recv_of(m, &s, rank, op), &s, world.n, rank, world.comms[rank], world.streams[rank]));
         return;
     }
     size_t cols = rank == world.odd ? s.cols - s.cols / 2 : s.cols;
@@ -237,7 +246,11 @@ static uint64_t run_case(const struct kernel_case *c)
         world.schedule = i;
         world.depth = 1 + (int)(next_random(&state) % (uint64_t)c->depth);
         for (int op = 0; op < world.depth; op++) {
-            draw_shape(&state, kinds, c->n, 8, &world.shapes[op]);
+            if ((kinds & DO_COLLS) && (!(kinds & ~DO_COLLS) || next_random(&state) % 4 != 0)) {
+                draw_coll(&state, kinds, c->n, &world.shapes[op]);
+            } else {
+                draw_shape(&state, kinds & ~DO_COLLS, c->n, kinds & DO_COLLS ? 1 : 8, &world.shapes[op]);
+            }
         }
         world.odd = kinds == DO_MISMATCH ? (int)(next_random(&state) % (uint64_t)c->n) : -1;
         /* The two others disagree and must end, though one lane of a wave waits for a rank that does not come. */
@@ -287,6 +300,10 @@ static void read_options(int argc, char **argv)
             opt.repeat = true;
             continue;
         }
+        if (strcmp(word, "--colls") == 0) {
+            opt.colls = true;
+            continue;
+        }
         if (strcmp(word, "--list") == 0) {
             for (size_t k = 0; k < NUM_CASES; k++) {
                 printf("%s\n", cases[k].kernel);
@@ -317,6 +334,12 @@ static void read_options(int argc, char **argv)
     }
 }
 
+/* Are the cases asked for about all-gather, or about the other collectives? Those want short rings, which a communicator of few blocks has. */
+static bool is_asked(const struct kernel_case *c)
+{
+    return opt.kernel != NULL ? strcmp(opt.kernel, c->kernel) == 0 : opt.colls == ((c->kinds & DO_COLLS) != 0);
+}
+
 static void start_backend(void)
 {
     char backend[32], devices[16], why[EMU_TEXT] = "";
@@ -324,6 +347,11 @@ static void start_backend(void)
     snprintf(devices, sizeof(devices), "%d", MAX_RANKS);
     setenv("CCL_BACKEND", backend, 1);
     setenv("FAKE_GPU_DEVICES", devices, 1);
+    for (size_t i = 0; i < NUM_CASES; i++) {
+        if (is_asked(&cases[i]) && (cases[i].kinds & DO_COLLS)) {
+            setenv("CCL_MAX_BLOCKS", "1", 0);
+        }
+    }
     setenv("CCL_RING_SLOTS", "2", 0); /* so that credits are needed soon */
     setenv("CCL_RING_SLOT_BYTES", "4096", 0);
     setenv("CCL_HEAP_CHUNK_MB", "1", 0);
@@ -350,7 +378,7 @@ int main(int argc, char **argv)
     read_options(argc, argv);
     start_backend();
     for (size_t i = 0; i < NUM_CASES; i++) {
-        if (opt.kernel == NULL || strcmp(opt.kernel, cases[i].kernel) == 0) {
+        if (is_asked(&cases[i])) {
             run_and_repeat(&cases[i]);
             done++;
         }

@@ -13,11 +13,13 @@
 #define MAX_OPS 3          /* of a rank in one gang */
 #define MAX_PART 3072      /* bytes from the first to the last byte of a part, pitches included */
 #define SLACK 96           /* guard bytes and misalignment, before and behind */
-#define SEND_BYTES (MAX_PART + 2 * SLACK)
 #define RECV_BYTES (MAX_RANKS * MAX_PART + 2 * SLACK)
+#define SEND_BYTES RECV_BYTES /* all-to-all */
 
 /* Which operations a case makes; a bit each. */
-enum { DO_LL = 1, DO_DIRECT = 2, DO_STAGED = 4, DO_AUTO = 8, DO_PARTITIONED = 16, DO_COPY = 32, DO_BARRIER = 64, DO_MISMATCH = 128 };
+enum { DO_LL = 1, DO_DIRECT = 2, DO_STAGED = 4, DO_AUTO = 8, DO_PARTITIONED = 16, DO_COPY = 32, DO_BARRIER = 64, DO_MISMATCH = 128, DO_PARTS = 256, DO_REDUCE = 512, DO_P2P = 1024 };
+#define DO_COLLS (DO_PARTS | DO_REDUCE | DO_P2P)
+enum coll { COLL_NONE, COLL_ALL_REDUCE, COLL_REDUCE_SCATTER, COLL_REDUCE, COLL_ALL_TO_ALL, COLL_BROADCAST, COLL_GATHER, COLL_SCATTER, COLL_P2P };
 
 /* The memory of one rank, an area for each operation of a gang. Heap memory can be stored into by peers, plain memory cannot. */
 struct rank_memory {
@@ -34,6 +36,13 @@ struct shape {
         size_t send, recv; /* offsets in the areas */
     } of[MAX_RANKS];
     uint64_t key; /* of the data */
+    /* The rest: DO_COLLS only. */
+    enum coll coll;
+    cclDataType_t type;
+    int root;
+    size_t count;   /* elements of a part */
+    unsigned peers; /* COLL_P2P: to whom; two messages each? */
+    bool twice;
 };
 
 uint64_t next_random(uint64_t *state);
@@ -48,6 +57,13 @@ void fill_areas(const struct rank_memory *m, const struct shape *s, int n, int r
 bool check_areas(const struct rank_memory *m, const struct shape *s, int n, int rank, int op, bool failed, char *text, size_t bytes);
 /* Nobody has touched the areas since. */
 bool check_untouched(const struct rank_memory *m, const struct shape *s, int rank, int op, char *text, size_t bytes);
+/* The input or output of a rank in COLL_..., from its first byte on; other bytes are left alone. */
+size_t coll_put_input(uint8_t *to, const struct shape *s, int n, int rank, int op);
+void coll_put_output(uint8_t *to, const struct shape *s, int n, int rank, int op);
+void draw_coll(uint64_t *state, unsigned kinds, int n, struct shape *s);
+cclResult_t coll_enqueue(uint8_t *send, uint8_t *recv, const struct shape *s, int n, int rank, cclComm_t comm, cclStream_t stream);
+/* The bytes of a rank's input in an operation. */
+void make_data(uint8_t *to, size_t bytes, const struct shape *s, int rank, int op);
 void describe_shape(const struct shape *s, int n, char *text, size_t bytes);
 
 #endif

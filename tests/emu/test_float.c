@@ -142,6 +142,10 @@ R(med3, double a = fa(l); double b = fb(l); double c = fc(l);
   putf(l, isnan(a) || isnan(b) || isnan(c) ? smaller(smaller(a, b), c) : larger(smaller(a, b), smaller(larger(a, b), c)));)
 R(max3, putf(l, larger(larger(fa(l), fb(l)), fc(l)));)
 R(rcp, putf(l, 1.0 / fa(l));)
+R(fixup, double q = (double)fc(l) / fb(l); bool normal = !isnan(fa(l)) && isfinite(fb(l)) && isfinite(fc(l)) && fb(l) != 0 && fc(l) != 0;
+  putf(l, normal ? copysign(fa(l), q) : q);)
+R(fixup64, double q = f64_of(l->c) / f64_of(l->b); bool normal = !isnan(f64_of(l->a)) && isfinite(f64_of(l->b)) && isfinite(f64_of(l->c)) && f64_of(l->b) != 0 && f64_of(l->c) != 0;
+  l->r = bits_of64(normal ? copysign(f64_of(l->a), q) : q);)
 R(rsq, putf(l, (double)(1.0L / sqrtl(fa(l))));)
 R(root, putf(l, sqrt(fa(l)));)
 R(floor_, putf(l, floor(fa(l)));)
@@ -234,7 +238,9 @@ static const struct row rows[] = {
     {"v_fmaak_f32 v0, v2, v4, 0x40200000", fmaak, NAN32 | ON_GFX942 | ON_GFX950}, {"v_mad_f32 v0, v2, v4, v6", mad, NAN32 | MAD},
     {"v_mac_f32 v0, v2, v4", mac, NAN32 | MAD}, {"v_med3_f32 v0, v2, v4, v6", med3, NAN32}, {"v_max3_f32 v0, v2, v4, v6", max3, NAN32},
     {"v_rcp_f32 v0, v2", rcp, NAN32}, {"v_rcp_iflag_f32 v0, v2", rcp, NAN32}, {"v_rsq_f32 v0, v2", rsq, NAN32},
-    {"v_sqrt_f32 v0, v2", root, NAN32}, {"v_floor_f32 v0, v2", floor_, NAN32}, {"v_ceil_f32 v0, v2", ceil_, NAN32},
+    {"v_sqrt_f32 v0, v2", root, NAN32}, {"v_floor_f32 v0, v2", floor_, NAN32},
+    {"v_div_fixup_f32 v0, v2, v4, v6", fixup, NAN32}, {"v_div_fixup_f64 v[0:1], v[2:3], v[4:5], v[6:7]", fixup64, NAN64},
+    {"v_ceil_f32 v0, v2", ceil_, NAN32},
     {"v_trunc_f32 v0, v2", trunc_, NAN32}, {"v_rndne_f32 v0, v2", rndne, NAN32}, {"v_ldexp_f32 v0, v2, v4", ldexp_, NAN32},
     {"v_add_f64 v[0:1], v[2:3], v[4:5]", add64, NAN64}, {"v_add_f64 v[0:1], 1.0, v[4:5]", add64_one, NAN64},
     {"v_mul_f64 v[0:1], v[2:3], -v[4:5]", mul64, NAN64}, {"v_max_f64 v[0:1], v[2:3], v[4:5]", max64, NAN64},

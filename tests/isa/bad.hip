@@ -64,6 +64,60 @@ BAD(bad_live, vec *src, word *bases, uint64_t n)
     }
 }
 
+/* A vector of its own for each destination: places looked up in every step.
+ * ISA bad_pair_inside: vgpr 96, sgpr 106, pairs 4, expect pair loop of 4 stores: base or table */
+BAD(bad_pair_inside, CCL_AS1 word *volatile *from, CCL_AS1 word *volatile *to, uint64_t n)
+{
+    for (uint64_t i = ccl_tid(); i < n; i += 512) {
+        ccl_vec16 v[4];
+#pragma unroll
+        for (int d = 0; d < 4; d++) {
+            v[d] = ((vec *)(uint64_t)from[d])[i];
+        }
+#pragma unroll
+        for (int d = 0; d < 4; d++) {
+            ((vec *)(uint64_t)to[d])[i] = v[d];
+        }
+    }
+}
+
+/* The same, places hoisted, but the loads of a step behind the stores of the one before.
+ * ISA bad_pair_drain: vgpr 96, sgpr 106, pairs 2, expect pair loop of 2 stores: 0 in flight, cdna */
+BAD(bad_pair_drain, vec *a, vec *b, vec *c, vec *d, uint64_t n)
+{
+    for (uint64_t i = ccl_tid(); i < n; i += 512) {
+        ccl_vec16 v = a[i], w = b[i];
+        c[i] = v, d[i] = w;
+    }
+}
+
+/* The same with a wait in front of each store.
+ * ISA bad_pair_waits: vgpr 96, sgpr 106, pairs 2, expect front, cdna */
+BAD(bad_pair_waits, vec *a, vec *b, vec *c, vec *d, uint64_t n)
+{
+    ccl_vec16 v = a[ccl_tid()], w = b[ccl_tid()];
+    for (uint64_t i = ccl_tid(); i < n; i += 512) {
+        ccl_vec16 next_v = a[i + 512], next_w = b[i + 512];
+        ccl_wait_loads();
+        c[i] = v;
+        ccl_wait_loads();
+        d[i] = w;
+        v = next_v, w = next_w;
+    }
+}
+
+/* The vectors of one destination after those of the other.
+ * ISA bad_no_pair: vgpr 64, sgpr 106, pairs 2, expect no pair loop */
+BAD(bad_no_pair, vec *a, vec *b, vec *c, vec *d, uint64_t n)
+{
+    for (uint64_t i = ccl_tid(); i < n; i += 512) {
+        c[i] = a[i];
+    }
+    for (uint64_t i = ccl_tid(); i < n; i += 512) {
+        d[i] = b[i];
+    }
+}
+
 /* ISA bad_no_tile: vgpr 64, sgpr 106, tile 8, expect no tile loop */
 BAD(bad_no_tile, word *p) { p[ccl_tid()] = 1; }
 

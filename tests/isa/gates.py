@@ -9,7 +9,8 @@
 #   waves             a SIMD holds at least so many (CDNA)
 #   tile N            an innermost loop loads one vector and stores it to N destinations. Each such loop of k stores: k stores in flight behind every
 #                     wait, at most one wait an iteration that retires stores, no load of bases or tables, no release and no acquire
-#   live              VGPRs live in the tile loops, at most (CDNA)
+#   pairs N           the same with a vector of its own for each destination: an innermost loop loads N vectors and stores them to N places
+#   live              VGPRs live in the tile and pair loops, at most (CDNA)
 #   packets           polled words are the data themselves, so no invalidate follows the polls
 #   expect WORD       tests/isa/bad.hip only: some complaint has this word
 #
@@ -56,42 +57,42 @@ def is_copy(code):
     return any(i.load and i.wide and not i.scoped() for i in code) and any(i.store and i.wide for i in code)
 
 
-def find_tiles(kernel, fewest):
-    """Innermost loops that load one vector and store it several times, at least `fewest`."""
+def find_tiles(kernel, fewest, pairs=False):
+    """Innermost loops that load one vector, or with pairs as many as they store, and store at least `fewest` times."""
     tiles = []
     for loop in kernel.loops:
         code = kernel.loop_code(loop)
-        stores = sum(i.store and i.wide for i in code)
-        if loop.inner and sum(i.load and i.wide for i in code) == 1 and stores >= fewest:
+        stores, loads = sum(i.store and i.wide for i in code), sum(i.load and i.wide for i in code)
+        if loop.inner and loads == (stores if pairs else 1) and stores >= fewest:
             tiles.append((stores, loop, code))
     return tiles
 
 
-def check_tile(kernel, arch, stores, loop, code, live_most):
-    """Complaints about one tile loop."""
-    bad = []
+def check_tile(kernel, arch, stores, loop, code, live_most, kind):
+    """Complaints about one loop; kind: tile or pair."""
+    bad, loop_name = [], f'{kind} loop of {stores} stores'
     tables = [i for i in code if i.op.startswith(('s_load', 's_buffer_load')) or i.lds or (i.load and not i.wide)]
     if tables:
-        bad.append(f'tile loop of {stores} stores: base or table load inside, {tables[0].text}')
+        bad.append(f'{loop_name}: base or table load inside, {tables[0].text}')
     drains = flow.count_drains(kernel, loop, arch)
     if drains is None:
-        return bad + [f'tile loop of {stores} stores: too many paths']
+        return bad + [f'{loop_name}: too many paths']
     if drains.low is not None and drains.low < stores:
-        bad.append(f'tile loop of {stores} stores: {drains.low} in flight behind a wait')
+        bad.append(f'{loop_name}: {drains.low} in flight behind a wait')
     if drains.retiring > 1 or drains.before_store > 1:
-        bad.append(f'tile loop of {stores} stores: {drains.retiring} waits retire stores, drains in front of {drains.before_store} stores')
+        bad.append(f'{loop_name}: {drains.retiring} waits retire stores, drains in front of {drains.before_store} stores')
     live = kernel.live_vgprs(loop)
     if live > live_most:
-        bad.append(f'tile loop of {stores} stores: {live} live VGPRs, {live_most} allowed')
+        bad.append(f'{loop_name}: {live} live VGPRs, {live_most} allowed')
     return bad
 
 
-def check_tiles(kernel, arch, budget):
-    most, live = budget['tile'], budget.get('live', 10000) if arch.cdna else 10000
-    tiles = find_tiles(kernel, min(most, 2))
+def check_tiles(kernel, arch, budget, pairs):
+    most, live = budget['pairs' if pairs else 'tile'], budget.get('live', 10000) if arch.cdna else 10000
+    kind, tiles = 'pair' if pairs else 'tile', find_tiles(kernel, min(most, 2), pairs)
     if not any(stores == most for stores, _, _ in tiles):
-        return [f'no tile loop of {most} stores']
-    checked = [check_tile(kernel, arch, stores, loop, code, live) for stores, loop, code in tiles]
+        return [f'no {kind} loop of {most} stores']
+    checked = [check_tile(kernel, arch, stores, loop, code, live, kind) for stores, loop, code in tiles]
     if most == 1:  # copies of single vectors look like a tile loop with one destination: one loop of the kernel must pass
         return min(checked, key=len)
     return [text for bad in checked for text in bad]
@@ -132,16 +133,18 @@ def check_kernel(kernel, arch, budget):
     if not budget.get('packets'):
         bad += [f'{i.text} at {i.address:#x}: no invalidate since a poll' for i in flow.find_early_loads(kernel, arch)]
     bad += check_loops(kernel)
-    if 'tile' in budget:
-        bad += check_tiles(kernel, arch, budget)
+    for key in ('tile', 'pairs'):
+        if key in budget:
+            bad += check_tiles(kernel, arch, budget, key == 'pairs')
     return bad
 
 
 def describe(kernel, arch):
     """The numbers of a kernel: (name, VGPR, SGPR, LDS, waves, spills, flat accesses, instructions, tile loop)."""
     tile = '-'
-    tiles = [(stores, flow.count_drains(kernel, loop, arch), loop) for stores, loop, _ in find_tiles(kernel, 1)]
-    if tiles and kernel.name.startswith('ccl_k_push'):
+    pairs = kernel.name == 'ccl_k_parts'
+    tiles = [(stores, flow.count_drains(kernel, loop, arch), loop) for stores, loop, _ in find_tiles(kernel, 2 if pairs else 1, pairs)]
+    if tiles and (pairs or kernel.name.startswith('ccl_k_push')):
         stores, drains, loop = max(tiles, key=lambda t: (t[0], t[1].low or 0))
         low = 'all' if drains.low is None else drains.low
         tile = f'{stores}, {low}, {drains.retiring}, {kernel.live_vgprs(loop)}'

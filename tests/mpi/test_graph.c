@@ -215,6 +215,11 @@ static void refusals(void)
     TM_OK(cclGraphDestroy(NULL));
     TM_MUST(cclGraphBegin(stream, 0));
     TM_RC(cclAllGather(p.send, p.recv, 10, (cclDataType_t)77, comm, stream), cclInvalidArgument);
+    TM_MUST(cclGroupStart());
+    enqueue(&p, comm, stream);
+    enqueue(&p, comm, second);
+    TM_RC(cclGroupEnd(), cclInvalidUsage);
+    TM_TEXT("captured into one graph, or none");
     enqueue(&p, comm, stream);
     TM_MUST(cclGraphEnd(stream, &graph));
     refill(&p, 77, stream);

@@ -72,6 +72,23 @@ static void test_rank_list(void)
     TEST_CHECK(strlen(text) < sizeof(text) && strstr(text, ", ...") != NULL);
 }
 
+static void test_name_lists(void)
+{
+    static const struct {
+        const char *list, *name;
+        bool want;
+    } cases[] = {
+        {"lo", "lo", true},         {"lo", "lo1", true},        {"=lo", "lo1", false},        {"=lo", "lo", true},           {"eth,ib", "ib0", true},
+        {"eth,ib", "lo", false},    {"^docker,lo", "lo", false}, {"^docker,lo", "eth0", true}, {"^=eth0", "eth01", true},     {"^=eth0", "eth0", false},
+        {"=eth0,eth1", "eth1", true}, {",,lo,", "lo", true},    {",,", "lo", false},          {"^", "lo", true},             {"=", "lo", false},
+    };
+    for (size_t i = 0; i < CCL_ARRAY_LEN(cases); i++) {
+        if (ccl_net_name_listed(cases[i].list, cases[i].name) != cases[i].want) {
+            TEST_FAIL("list %s, interface %s: not %d", cases[i].list, cases[i].name, cases[i].want);
+        }
+    }
+}
+
 /* Each in a process of its own, because the environment is read once. */
 static int with_ifname(const char *name)
 {
@@ -91,7 +108,7 @@ static void test_ifname(void)
     static const struct {
         const char *name;
         int want;
-    } cases[] = {{"lo", 0}, {"", 0}, {"nosuch", 1}};
+    } cases[] = {{"lo", 0}, {"", 0}, {"nosuch", 1}, {"=lo", 0}, {"nosuch,lo", 0}};
     for (size_t i = 0; i < CCL_ARRAY_LEN(cases); i++) {
         int status = -1;
         fflush(NULL);
@@ -148,6 +165,7 @@ int main(void)
 {
     test_siphash();
     test_rank_list();
+    test_name_lists();
     test_ifname();
     test_root_deadline();
     test_fork_closes();

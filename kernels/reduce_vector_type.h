@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The GPU loops over the elements of one type (included by reduce_vectors.h once a type). NAME(x), T, A, LOAD, STORE, ADD, MUL, DIVIDE, NOT_NUMBER as in
+ * host_reduce_type.h. A thread joins 16 bytes at a time; the operator is looked at once a vector of each input. */
+
+#define LANES ((uint32_t)(16 / sizeof(T)))
+
+CCL_DEVICE void NAME(unpack)(ccl_vec16 v, A *x)
+{
+    union {
+        uint32_t word[4];
+        T lane[LANES];
+    } u;
+#pragma unroll
+    for (uint32_t i = 0; i < 4; i++) {
+        u.word[i] = CCL_LANE(v, i);
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < LANES; i++) {
+        x[i] = LOAD(u.lane[i]);
+    }
+}
+
+CCL_DEVICE ccl_vec16 NAME(pack)(const A *x)
+{
+    union {
+        uint32_t word[4];
+        T lane[LANES];
+    } u;
+    ccl_vec16 v;
+#pragma unroll
+    for (uint32_t i = 0; i < LANES; i++) {
+        u.lane[i] = STORE(x[i]);
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < 4; i++) {
+        CCL_LANE(v, i) = u.word[i];
+    }
+    return v;
+}
+
+CCL_DEVICE A NAME(one)(uint32_t redop, A a, A x)
+{
+    switch (redop) {
+    case 1: return MUL(a, x);
+    case 2: return x > a || NOT_NUMBER(a) ? x : a;
+    case 3: return x < a || NOT_NUMBER(a) ? x : a;
+    default: return ADD(a, x);
+    }
+}
+
+CCL_DEVICE void NAME(lanes)(uint32_t redop, A *a, const A *x)
+{
+    switch (redop) {
+    case 1:
+#pragma unroll
+        for (uint32_t i = 0; i < LANES; i++) {
+            a[i] = MUL(a[i], x[i]);
+        }
+        break;
+    case 2:
+#pragma unroll
+        for (uint32_t i = 0; i < LANES; i++) {
+            a[i] = x[i] > a[i] || NOT_NUMBER(a[i]) ? x[i] : a[i];
+        }
+        break;
+    case 3:
+#pragma unroll
+        for (uint32_t i = 0; i < LANES; i++) {
+            a[i] = x[i] < a[i] || NOT_NUMBER(a[i]) ? x[i] : a[i];
+        }
+        break;
+    default:
+#pragma unroll
+        for (uint32_t i = 0; i < LANES; i++) {
+            a[i] = ADD(a[i], x[i]);
+        }
+        break;
+    }
+}
+
+/* The inputs of a vector are loaded two ahead of the join. */
+CCL_DEVICE void NAME(vectors)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t vectors)
+{
+    for (uint64_t i = ccl_tid(); i < vectors; i += ccl_threads()) {
+        ccl_vec16 next = ccl_load_ring_vec16(in[0] + i * 16), v;
+        A a[LANES], x[LANES];
+        NAME(unpack)(next, a);
+        next = n > 1 ? ccl_load_ring_vec16(in[1] + i * 16) : next;
+#pragma unroll 1
+        for (uint32_t r = 1; r < n; r++) {
+            v = next;
+            next = r + 1 < n ? ccl_load_ring_vec16(in[r + 1] + i * 16) : next;
+            NAME(unpack)(v, x);
+            NAME(lanes)(redop, a, x);
+        }
+        if (redop == 4) {
+#pragma unroll
+            for (uint32_t l = 0; l < LANES; l++) {
+                a[l] = DIVIDE(a[l], n);
+            }
+        }
+        v = NAME(pack)(a);
+#pragma unroll 1
+        for (uint32_t d = 0; d < num_to; d++) {
+            *CCL_PTR(ccl_vec16, to[d] + i * 16) = v;
+        }
+    }
+}
+
+/* whole: the address is a multiple of the size. */
+CCL_DEVICE A NAME(get)(uint64_t addr, uint32_t whole)
+{
+    union {
+        uint64_t bits;
+        T value;
+    } u;
+    if (sizeof(T) > 1 && !whole) {
+        u.bits = reduce_get_bytes(addr, sizeof(T));
+    } else {
+        u.value = *CCL_PTR(const T, addr);
+    }
+    return LOAD(u.value);
+}
+
+CCL_DEVICE void NAME(put)(uint64_t addr, uint32_t whole, A x)
+{
+    union {
+        uint64_t bits;
+        T value;
+    } u;
+    u.value = STORE(x);
+    if (sizeof(T) > 1 && !whole) {
+        reduce_put_bytes(addr, u.bits, sizeof(T));
+    } else {
+        *CCL_PTR(T, addr) = u.value;
+    }
+}
+
+CCL_DEVICE void NAME(elements)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t first, uint64_t count, uint32_t whole)
+{
+    for (uint64_t i = first + ccl_tid(); i < count; i += ccl_threads()) {
+        A a = NAME(get)(in[0] + i * sizeof(T), whole);
+#pragma unroll 1
+        for (uint32_t r = 1; r < n; r++) {
+            a = NAME(one)(redop, a, NAME(get)(in[r] + i * sizeof(T), whole));
+        }
+        a = redop == 4 ? DIVIDE(a, n) : a;
+#pragma unroll 1
+        for (uint32_t d = 0; d < num_to; d++) {
+            NAME(put)(to[d] + i * sizeof(T), whole, a);
+        }
+    }
+}
+
+CCL_DEVICE void NAME(join)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t count, uint32_t low)
+{
+    const uint64_t vectors = low == 0 ? count / LANES : 0;
+    NAME(vectors)(redop, n, to, num_to, in, vectors);
+    NAME(elements)(redop, n, to, num_to, in, vectors * LANES, count, (low & (sizeof(T) - 1)) == 0);
+}
+
+CCL_DEVICE void NAME(scale)(uint64_t dst, uint64_t src, uint64_t count, uint64_t scalar)
+{
+    union {
+        uint64_t bits;
+        T value;
+    } u;
+    u.bits = scalar;
+    const A factor = LOAD(u.value);
+    const uint32_t whole = ccl_uniform((uint32_t)(src | dst) & (sizeof(T) - 1)) == 0;
+    for (uint64_t i = ccl_tid(); i < count; i += ccl_threads()) {
+        NAME(put)(dst + i * sizeof(T), whole, MUL(NAME(get)(src + i * sizeof(T), whole), factor));
+    }
+}
+
+#undef LANES
+#undef NAME
+#undef T
+#undef A
+#undef LOAD
+#undef STORE
+#undef ADD
+#undef MUL
+#undef DIVIDE
+#undef NOT_NUMBER

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Enqueue all collectives but all-gather and barrier: what goes between each pair of ranks, the choices all ranks make alike (LL or push, grid, pieces, ring
+ * slots), the launch. The choices of the last call are kept, so a repeated one only sets pointers. */
+#include "coll/coll.h"
+#include "coll/tune.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/log.h"
+
+#define ALIGN 64u                    /* of pieces and slots, bytes */
+#define SLOTS 4                      /* of a ring; 1 where the communicator's rings have one (tests) */
+#define HOST_PIECE (64u << 10)       /* host: largest piece, so that what a step touches stays in the core's cache */
+#define HOST_PIECE_MIN (8u << 10)    /* host: smallest, if there are several: the receiver copies one while the sender copies the next */
+#define HOST_PAIR_MIN (32u << 10)    /* the same where all send and receive: nobody is idle, so a step is only a cost */
+#define HOST_GRID_BYTES (512u << 10) /* host: a block and rank, before another block is worth its start */
+#define HOST_STREAM_BYTES (3u << 20) /* as plan.c */
+#define MAX_BYTES (1ull << 47)
+
+struct ccl_parts {
+    bool valid;
+    struct ccl_coll_call call; /* as planned, without pointers */
+    enum ccl_kernel kernel;
+    uint32_t grid, threads, args_bytes;
+    bool windowed;     /* peers may store into the receive buffer */
+    size_t recv_bytes; /* of it that this rank uses; the largest end of a part */
+    size_t send_bytes;
+    struct ccl_k_parts_args args; /* the last member: the pairs of large worlds lie behind it */
+};
+
+static struct ccl_k_pair *pairs_of(struct ccl_parts *s)
+{
+    struct ccl_k_pair *first = s->args.pair;
+    return first;
+}
+
+static cclResult_t create(cclComm_t comm)
+{
+    size_t n = (size_t)comm->n, most = n > CCL_GPU_PAIRS ? n : CCL_GPU_PAIRS;
+    comm->parts = calloc(1, sizeof(*comm->parts) + (most - CCL_GPU_PAIRS) * sizeof(struct ccl_k_pair));
+    CCL_CHECK(comm->parts != NULL, cclSystemError, CCL_COLL, "out of memory for the pairs of %d ranks", comm->n);
+    comm->parts->args.c = comm->args;
+    comm->parts->args_bytes =
+        (uint32_t)(comm->props.is_host ? offsetof(struct ccl_k_parts_args, pair) + n * sizeof(struct ccl_k_pair) : sizeof(comm->parts->args));
+    return cclSuccess;
+}
+
+static bool is_reduction(uint32_t op)
+{
+    return op == CCL_OP_ALL_REDUCE || op == CCL_OP_REDUCE_SCATTER || op == CCL_OP_REDUCE;
+}
+
+static bool fits(const struct ccl_parts *s, const struct ccl_coll_call *call)
+{
+    return s->valid && s->call.op == call->op && s->call.type == call->type && s->call.count == call->count && s->call.root == call->root &&
+           s->call.redop == call->redop && s->call.scalar_on_device == call->scalar_on_device && call->op != CCL_OP_ALL_TO_ALL_V;
+}
+
+/* ---- what goes between this rank and each peer ---- */
+
+static void fill_all_to_all_v(cclComm_t comm, const struct ccl_coll_call *call, struct ccl_k_pair *pair)
+{
+    uint64_t esize = ccl_type_size(call->type);
+    for (int r = 0; r < comm->n; r++) {
+        pair[r] = (struct ccl_k_pair){call->v.sdispls[r] * esize, call->v.sendcounts[r] * esize, call->v.rdispls[r] * esize,
+                                      call->v.recvcounts[r] * esize};
+    }
+}
+
+/* part: bytes of a pair. What an all-reduce by LL sends is the whole input. */
+static void fill_pairs(cclComm_t comm, const struct ccl_coll_call *call, uint64_t part, struct ccl_k_pair *pair)
+{
+    const bool root = comm->rank == call->root;
+    for (int r = 0; r < comm->n; r++) {
+        const bool to_root = r == call->root;
+        struct ccl_k_pair p = {0, part, 0, part};
+        switch (call->op) {
+        case CCL_OP_ALL_TO_ALL:
+            p.send_off = p.recv_off = (uint64_t)r * part;
+            break;
+        case CCL_OP_REDUCE_SCATTER: p.send_off = (uint64_t)r * part; break;
+        case CCL_OP_GATHER:
+            p.recv_off = root ? (uint64_t)r * part : 0;
+            p.recv_bytes = root ? part : 0;
+            p.send_bytes = to_root ? part : 0;
+            break;
+        case CCL_OP_REDUCE:
+            p.recv_bytes = root ? part : 0;
+            p.send_bytes = to_root ? part : 0;
+            break;
+        case CCL_OP_SCATTER:
+            p.send_off = root ? (uint64_t)r * part : 0;
+            p.send_bytes = root ? part : 0;
+            p.recv_bytes = to_root ? part : 0;
+            break;
+        case CCL_OP_BROADCAST:
+            p.send_bytes = root ? part : 0;
+            p.recv_bytes = to_root ? part : 0;
+            break;
+        default: break; /* all-reduce */
+        }
+        pair[r] = p;
+    }
+}
+
+static cclResult_t measure(cclComm_t comm, const struct ccl_coll_call *call, struct ccl_parts *s)
+{
+    const struct ccl_k_pair *pair = pairs_of(s);
+    s->send_bytes = s->recv_bytes = 0;
+    for (int r = 0; r < comm->n; r++) {
+        uint64_t send = pair[r].send_bytes != 0 ? pair[r].send_off + pair[r].send_bytes : 0;
+        uint64_t recv = pair[r].recv_bytes != 0 ? pair[r].recv_off + pair[r].recv_bytes : 0;
+        CCL_CHECK(pair[r].send_off < MAX_BYTES && pair[r].send_bytes < MAX_BYTES && pair[r].recv_off < MAX_BYTES &&
+                      pair[r].recv_bytes < MAX_BYTES,
+                  cclInvalidArgument, CCL_COLL, "%s: what rank %d and rank %d exchange exceeds %llu bytes", ccl_comm_op_name(call->op),
+                  comm->rank, r, MAX_BYTES);
+        s->send_bytes = send > s->send_bytes ? send : s->send_bytes;
+        s->recv_bytes = recv > s->recv_bytes ? recv : s->recv_bytes;
+    }
+    return cclSuccess;
+}
+
+/* ---- choices, by what all ranks know alike ---- */
+
+/* Largest part of a pair that goes by LL. Joining waits for all anyway, and the alternative takes two hops and a handshake. */
+static uint64_t ll_limit(cclComm_t comm, const struct ccl_coll_call *call)
+{
+    uint64_t cap = comm->props.is_host ? CCL_LL_SRC_BYTES - 64 : CCL_LL_SRC_BYTES / 2;
+    uint64_t most = (uint64_t)comm->agreed.ll_max;
+    if (!comm->props.is_host || call->op == CCL_OP_ALL_TO_ALL_V || comm->agreed.variant == cclVariantStaged) {
+        return 0;
+    }
+    if (comm->agreed.variant == cclVariantLL) {
+        return cap;
+    }
+    if (call->op == CCL_OP_ALL_REDUCE) {
+        most = most < 8192 ? 8192 : most;
+    }
+    return most < cap ? most : cap;
+}
+
+static uint64_t shrink(uint64_t bytes, uint64_t most)
+{
+    bytes = bytes < most ? bytes : most;
+    return bytes < ALIGN ? ALIGN : bytes / ALIGN * ALIGN;
+}
+
+/* Host: four pieces or more a block, where that leaves them large enough. */
+static uint64_t host_piece(uint64_t bytes, uint32_t grid, bool one_way)
+{
+    uint64_t piece = ccl_round_up(bytes / grid / 4 + 1, ALIGN), least = one_way ? HOST_PIECE_MIN : HOST_PAIR_MIN;
+    piece = piece < least ? least : piece;
+    return piece < HOST_PIECE ? piece : HOST_PIECE;
+}
+
+/* Cut each block's share of the rings into slots with `subs` places (shared ring: one a destination). */
+static void cut_ring(cclComm_t comm, uint32_t grid, uint32_t subs, uint64_t most, struct ccl_k_parts_args *a)
+{
+    const struct ccl_k_layout *lay = &comm->args.lay;
+    a->ring_bytes = (uint64_t)lay->blocks * lay->slots * lay->slot_bytes;
+    a->slots = lay->slots > 1 ? SLOTS : 1;
+    uint64_t slot = a->ring_bytes / grid / a->slots / ALIGN * ALIGN;
+    a->sub_bytes = shrink(slot / subs, most);
+    a->slot_bytes = a->sub_bytes * subs;
+}
+
+/* CCL_COMM_SMS, as far as the communicator has as many. */
+static int blocks_asked(cclComm_t comm)
+{
+    const int most = comm->props.is_host ? comm->agreed.host_blocks : comm->agreed.blocks;
+    return comm->agreed.comm_sms < most ? comm->agreed.comm_sms : most;
+}
+
+static void choose_copying(cclComm_t comm, const struct ccl_coll_call *call, uint64_t part, struct ccl_parts *s)
+{
+    struct ccl_k_parts_args *a = &s->args;
+    const bool same = call->op == CCL_OP_BROADCAST;
+    const uint32_t subs = comm->args.lay.shared_ring && !same ? (uint32_t)comm->n : 1;
+    uint64_t total = call->op == CCL_OP_ALL_TO_ALL ? part * (uint64_t)comm->n : part;
+    struct ccl_tune tune;
+    ccl_tune(comm, cclVariantStaged, total, CCL_UNSET, CCL_UNSET, &tune);
+    if (comm->agreed.comm_sms != CCL_UNSET) {
+        tune.blocks = blocks_asked(comm);
+    } else if (comm->props.is_host) {
+        uint64_t blocks = call->op == CCL_OP_ALL_TO_ALL_V ? UINT64_MAX : total / HOST_GRID_BYTES + 1;
+        tune.blocks = (int)(blocks < (uint64_t)comm->agreed.host_blocks ? blocks : (uint64_t)comm->agreed.host_blocks);
+    }
+    s->grid = (uint32_t)tune.blocks;
+    s->threads = (uint32_t)tune.threads;
+    s->kernel = CCL_KERNEL_parts;
+    cut_ring(comm, s->grid, subs, comm->props.is_host ? host_piece(call->op == CCL_OP_ALL_TO_ALL_V ? UINT64_MAX / 2 : part, s->grid,
+                                                                        same || call->op == CCL_OP_GATHER || call->op == CCL_OP_SCATTER) : tune.piece_bytes < 4096 ? 4096 : tune.piece_bytes, a);
+    a->c.piece_bytes = a->sub_bytes;
+    a->parts = same ? CCL_PARTS_SAME : 0;
+    /* One writer stores to all directly, or once for all to fetch: on a CPU the others' cores do the rest. */
+    a->c.flags |= same && comm->props.is_host && comm->n > 2 ? CCL_F_FORCE_STAGED : 0u;
+}
+
+/* Chunks of equal size, a multiple of the grid when there are several. */
+static void choose_reducing(cclComm_t comm, const struct ccl_coll_call *call, struct ccl_parts *s)
+{
+    struct ccl_k_parts_args *a = &s->args;
+    const bool scatter = call->op == CCL_OP_REDUCE_SCATTER;
+    const uint64_t n = (uint64_t)comm->n, esize = a->esize, of_owner = scatter ? call->count : (call->count + n - 1) / n;
+    struct ccl_tune tune;
+    ccl_tune(comm, cclVariantStaged, of_owner * esize * n, CCL_UNSET, CCL_UNSET, &tune);
+    if (comm->agreed.comm_sms != CCL_UNSET) {
+        tune.blocks = blocks_asked(comm);
+    } else if (comm->props.is_host) {
+        uint64_t blocks = of_owner * esize * n / HOST_GRID_BYTES + 1;
+        tune.blocks = (int)(blocks < (uint64_t)comm->agreed.host_blocks ? blocks : (uint64_t)comm->agreed.host_blocks);
+    }
+    s->grid = (uint32_t)tune.blocks;
+    s->threads = (uint32_t)tune.threads;
+    s->kernel = CCL_KERNEL_reduce;
+    cut_ring(comm, s->grid, comm->args.lay.shared_ring ? (uint32_t)n : 2, comm->props.is_host ? host_piece(of_owner * esize, s->grid, false) : tune.piece_bytes < 4096 ? 4096 : tune.piece_bytes,
+             a);
+    uint64_t most = a->sub_bytes / esize, chunks = (of_owner + most - 1) / most;
+    chunks = chunks == 0 ? 1 : chunks;
+    chunks = chunks > 1 ? (chunks + s->grid - 1) / s->grid * s->grid : 1;
+    uint64_t piece = ccl_round_up((of_owner + chunks - 1) / chunks, ALIGN / esize);
+    a->piece = piece < most ? piece : most;
+    a->chunks = (of_owner + a->piece - 1) / a->piece;
+    s->grid = a->chunks < s->grid ? (uint32_t)a->chunks : s->grid;
+    a->count = call->count;
+    a->owner_stride = scatter ? call->count : a->piece;
+    a->chunk_stride = scatter ? a->piece : a->piece * n;
+    a->c.piece_bytes = a->piece * esize;
+    a->parts = scatter ? CCL_PARTS_SCATTER : call->op == CCL_OP_REDUCE ? CCL_PARTS_TO_ROOT : 0;
+}
+
+static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct ccl_parts *s)
+{
+    struct ccl_k_parts_args *a = &s->args;
+    const bool reduces = is_reduction(call->op);
+    const uint64_t esize = ccl_type_size(call->type), n = (uint64_t)comm->n;
+    s->valid = false;
+    a->slots = 0;
+    a->ring_bytes = a->slot_bytes = a->sub_bytes = a->count = a->owner_stride = a->chunk_stride = a->piece = a->chunks = 0;
+    CCL_CHECK(call->count < MAX_BYTES / esize / n, cclInvalidArgument, CCL_COLL, "%s: count %zu on %d ranks exceeds %llu bytes",
+              ccl_comm_op_name(call->op), call->count, comm->n, MAX_BYTES);
+    CCL_CHECK(comm->props.is_host || comm->n <= CCL_GPU_PAIRS, cclInvalidUsage, CCL_COLL, "%s on backend %s: %d ranks, at most %d",
+              ccl_comm_op_name(call->op), comm->rt->name, comm->n, CCL_GPU_PAIRS);
+    const uint64_t part = call->count * esize;
+    a->esize = (uint32_t)esize;
+    a->type = (uint32_t)call->type;
+    a->redop = call->redop == cclNumOps ? cclSum : (uint32_t)call->redop;
+    a->root = (uint32_t)call->root;
+    a->c.flags = comm->agreed.host_flags | (comm->agreed.variant == cclVariantStaged ? CCL_F_FORCE_STAGED : 0u);
+    if (call->op == CCL_OP_ALL_TO_ALL_V) {
+        fill_all_to_all_v(comm, call, pairs_of(s));
+    } else {
+        fill_pairs(comm, call, part, pairs_of(s));
+    }
+    CCL_TRY(measure(comm, call, s));
+    const bool ll = part <= ll_limit(comm, call) && call->op != CCL_OP_ALL_TO_ALL_V;
+    if (ll) {
+        s->kernel = CCL_KERNEL_parts_ll;
+        s->grid = s->threads = 1;
+        a->parts = 0;
+        a->c.piece_bytes = part;
+    } else if (reduces) {
+        choose_reducing(comm, call, s);
+        for (uint64_t r = 0; r < n; r++) {
+            pairs_of(s)[r] = (struct ccl_k_pair){0, call->count * esize, 0, call->count * esize};
+        }
+    } else {
+        choose_copying(comm, call, part, s);
+    }
+    a->parts |= reduces ? CCL_PARTS_REDUCE : 0u;
+    a->parts |= reduces && call->redop == cclNumOps ? CCL_PARTS_SCALED : 0u;
+    a->parts |= call->scalar_on_device ? CCL_PARTS_SCALAR_AT : 0u;
+    s->windowed = !ll && s->recv_bytes != 0 && call->op != CCL_OP_REDUCE_SCATTER && !(a->c.flags & CCL_F_FORCE_STAGED) && n > 1;
+    a->c.flags |= comm->props.is_host && s->send_bytes + s->recv_bytes > HOST_STREAM_BYTES ? CCL_F_STREAM : 0u;
+    const uint32_t word1 = CCL_WORD1(call->op, call->type, reduces ? call->redop : 0, call->root);
+    a->c.desc = (struct ccl_k_desc){.word1 = word1,
+                                    .variant = ll ? cclVariantLL : cclVariantAuto,
+                                    .blocks = s->grid,
+                                    .rows = 1,
+                                    .count = call->count,
+                                    .ld = call->count};
+    const uint64_t words[] = {word1,       call->count,  s->kernel,     s->grid, a->c.piece_bytes, a->sub_bytes,
+                              a->slot_bytes, a->chunks, a->c.flags & CCL_F_FORCE_STAGED};
+    a->c.sig = ccl_coll_signature(words, CCL_ARRAY_LEN(words));
+    s->call = *call;
+    s->valid = true;
+    return cclSuccess;
+}
+
+/* ---- a call ---- */
+
+static void set_window(cclComm_t comm, const struct ccl_coll_call *call, struct ccl_parts *s)
+{
+    struct ccl_k_coll_args *a = &s->args.c;
+    struct ccl_window_hit hit;
+    a->where = 0;
+    a->expect_id = 0;
+    if (!s->windowed || !ccl_heap_find(comm->heap, call->recv, s->recv_bytes, &hit)) {
+        return;
+    }
+    a->where = (uint64_t)hit.id << 48 | hit.off;
+    if (hit.bases != NULL && comm->n <= CCL_VALUE_PEERS) {
+        a->expect_id = hit.id;
+        for (int r = 0; r < comm->n; r++) {
+            a->peer[r].win = hit.bases[r];
+        }
+    }
+}
+
+static cclResult_t run(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream)
+{
+    if (CCL_UNLIKELY(__atomic_load_n(&comm->page->abort, __ATOMIC_RELAXED) != 0)) {
+        return ccl_comm_async_error(comm);
+    }
+    if (CCL_UNLIKELY(comm->parts == NULL)) {
+        CCL_TRY(create(comm));
+    }
+    struct ccl_parts *s = comm->parts;
+    if (CCL_UNLIKELY(!fits(s, call))) {
+        CCL_TRY(plan(comm, call, s));
+    }
+    s->args.c.src = (uint64_t)call->send;
+    s->args.c.dst = (uint64_t)call->recv;
+    s->args.scalar = call->scalar;
+    set_window(comm, call, s);
+    comm->called = &s->args.c.desc;
+    const struct ccl_launch l = {.kernel = s->kernel,
+                                 .device = comm->device,
+                                 .traced = comm->trace != NULL,
+                                 .grid = s->grid,
+                                 .threads = s->threads,
+                                 .host_threads = (uint32_t)comm->agreed.host_blocks,
+                                 .args = &s->args,
+                                 .args_bytes = s->args_bytes};
+    CCL_TRY(ccl_coll_begin(comm, stream));
+    return ccl_coll_end(comm, stream, comm->rt->launch(stream, &l));
+}
+
+cclResult_t ccl_coll_run(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream)
+{
+    int before;
+    CCL_TRY(ccl_device_enter(comm->rt, comm->props.is_host, comm->device, &before));
+    return ccl_device_leave(comm->rt, before, run(comm, call, stream));
+}
