@@ -25,7 +25,7 @@
 enum bench_mode { BENCH_EAGER, BENCH_BATCH, BENCH_GRAPH };
 enum bench_buffer_kind { BENCH_HEAP, BENCH_REGISTERED, BENCH_PLAIN };
 enum bench_format { BENCH_TABLE, BENCH_CSV, BENCH_JSON };
-enum bench_baseline { BENCH_BASELINE_NONE, BENCH_BASELINE_MPI };
+enum bench_baseline { BENCH_BASELINE_NONE, BENCH_BASELINE_MPI, BENCH_BASELINE_NCCL };
 
 static inline double bench_now_us(void)
 {
@@ -69,7 +69,7 @@ struct bench_options {
     double min_time_s, max_time_s;
     int format, baseline;
     bool in_place, progress, corrupt, help;
-    const char *operation, *out, *device;
+    const char *operation, *out, *device, *nccl;
 };
 
 /* Fill *options from the command line. False: a message naming option and value was printed (when speak is set). */
@@ -88,6 +88,7 @@ struct bench_session {
     MPI_Comm mpi; /* the ranks that take part */
     int rank, ranks;
     cclComm_t comm; /* NULL after an abort */
+    void *nccl;     /* the baseline's communicator, NULL without one */
     cclStream_t stream;
     uint64_t fills; /* times the buffers got new data */
     int device, worker_count;
@@ -186,6 +187,7 @@ struct bench_side {
     cclResult_t (*issue)(void *ctx);
     cclResult_t (*wait)(void *ctx); /* NULL: issue blocks by itself */
     void *ctx;
+    bool same_buffers; /* a baseline that works on the buffers of libccl's calls */
 };
 
 struct bench_result {
@@ -202,15 +204,27 @@ bool bench_measure(struct bench_session *s, const struct bench_options *options,
 /* Steps of it, collective. The first call of a configuration, on its own: a refusal is seen by all ranks before any goes on, and a
  * refusal by all leaves the communicator usable. */
 bool bench_first_call(struct bench_session *s, const struct bench_side *side);
-/* Fresh data on all ranks; every received byte of all ranks, added to result->errors. */
+/* Fresh data on all ranks; every received byte of all ranks, added to result->errors. bench_check_theirs: after calls of a baseline on the same buffers; false,
+ * and printed, when a byte is wrong. */
 bool bench_fill(struct bench_session *s, const struct bench_options *options, struct bench_buffers *b);
 bool bench_check(struct bench_session *s, struct bench_buffers *b, struct bench_result *result);
+bool bench_check_theirs(struct bench_session *s, struct bench_buffers *b, const char *name);
 
 /* ---- measure_graph.c ---- */
 
-/* Collective: the same for calls captured into a graph, whose launches are timed. */
+/* Collective: the same for calls captured into a graph, whose launches are timed. baseline: NULL, or one on the same buffers. */
 bool bench_measure_graph(struct bench_session *s, const struct bench_options *options, struct bench_buffers *buffers,
-                         const struct bench_side *ours, struct bench_result *result);
+                         const struct bench_side *ours, const struct bench_side *baseline, struct bench_result *result);
+
+/* ---- nccl.c: the baseline nccl ---- */
+
+/* Collective: load the library (once) and make a communicator of the session's ranks on the current device. False when any rank failed; printed. */
+bool bench_nccl_open(struct bench_session *s, const char *file);
+void bench_nccl_close(struct bench_session *s, bool broken);
+/* Name and version of the loaded library. */
+const char *bench_nccl_name(void);
+bool bench_nccl_can(const struct bench_config *config);
+cclResult_t bench_nccl_issue(void *ctx); /* ctx: struct bench_call */
 
 /* ---- stats.c ---- */
 

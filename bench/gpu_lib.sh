@@ -21,21 +21,27 @@ gpu_require() {
     done
 }
 
-# gpu_build BUILD TARGET...: Release, NVIDIA code objects only.
+# gpu_build BUILD TARGET... [-DNAME=VALUE...]: Release, NVIDIA code objects only.
 gpu_build() {
-    local build=$1 generator=()
+    local build=$1 generator=() word targets=() settings=()
     shift
+    for word in "$@"; do
+        case $word in
+        -D*) settings+=("$word") ;;
+        *) targets+=("$word") ;;
+        esac
+    done
     mkdir -p "$build"
     if [ ! -f "$build/CMakeCache.txt" ] && command -v ninja >/dev/null; then
         generator=(-G Ninja)
     fi
     cmake -S "$root" -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DCCL_TEST_BACKEND=gpu \
-        -DCCL_HIP_CLANG="$(command -v false)" >"$build/configure.log" 2>&1 || {
+        -DCCL_HIP_CLANG="$(command -v false)" "${settings[@]}" >"$build/configure.log" 2>&1 || {
         tail -n 20 "$build/configure.log" >&2
         die "cmake failed"
     }
     grep -E 'GPU code objects, NVIDIA|MPI not found' "$build/configure.log" | sed 's/^-- //' || true
-    cmake --build "$build" --parallel "$(nproc)" --target "$@" >"$build/build.log" 2>&1 || {
+    cmake --build "$build" --parallel "$(nproc)" --target "${targets[@]}" >"$build/build.log" 2>&1 || {
         grep -E -A5 'error|FAILED' "$build/build.log" | head -n 30 >&2
         die "the build failed ($build/build.log)"
     }

@@ -218,6 +218,22 @@ bool bench_check(struct bench_session *s, struct bench_buffers *b, struct bench_
     return true;
 }
 
+bool bench_check_theirs(struct bench_session *s, struct bench_buffers *b, const char *name)
+{
+    struct bench_result theirs = {.errors = -1};
+
+    if (b->corrupt) { /* shown with libccl's data already */
+        return true;
+    }
+    if (!bench_check(s, b, &theirs)) {
+        return false;
+    }
+    if (theirs.errors > 0) {
+        bench_note(s, "%s: %lld wrong bytes", name, theirs.errors);
+    }
+    return theirs.errors == 0;
+}
+
 bool bench_fill(struct bench_session *s, const struct bench_options *options, struct bench_buffers *b)
 {
     /* Equal on all ranks of the session, and different for every fill of the run. */
@@ -232,16 +248,21 @@ static bool run_rounds(struct bench_session *s, const struct bench_options *opti
     int rounds = (int)options->rounds;
 
     for (int r = 0; r < rounds; r++) {
-        bool last = r == rounds - 1;
-        if ((small || last) && !bench_fill(s, options, b)) {
+        bool last = r == rounds - 1, fresh = small || last;
+        bool shared = theirs->side != NULL && theirs->side->same_buffers;
+        if (fresh && !bench_fill(s, options, b)) {
             return false;
         }
         if (!run_round(s, ours) || (ours->calls == 1 && !run_enqueue_loops(s, options, ours)) ||
-            (theirs->side != NULL && !run_round(s, theirs))) {
+            (theirs->side != NULL && !shared && !run_round(s, theirs))) {
             return false;
         }
         /* Large buffers are checked when their data is about to change. */
-        if ((small || last || r == rounds - 2) && !bench_check(s, b, result)) {
+        if ((fresh || r == rounds - 2) && !bench_check(s, b, result)) {
+            return false;
+        }
+        if (shared && ((fresh && !bench_fill(s, options, b)) || !run_round(s, theirs) ||
+                       (fresh && !bench_check_theirs(s, b, theirs->side->name)))) {
             return false;
         }
     }

@@ -62,47 +62,77 @@ static bool run_sample(struct bench_session *s, cclGraph_t graph, int replays, d
     return bench_agree(s, rc, "graph");
 }
 
-static bool run_samples(struct bench_session *s, const struct bench_options *options, cclGraph_t graph, struct shape shape,
-                        struct bench_result *result)
-{
-    int rounds = (int)options->rounds;
-    double *slowest = calloc((size_t)rounds, sizeof(double)), *skew = calloc((size_t)rounds, sizeof(double)), us = 0;
-    bool good = bench_min(s, slowest != NULL && skew != NULL) == 1 && run_sample(s, graph, 1, &us);
+/* One side's graph and its samples, the slowest rank's and how far the fastest was ahead. */
+struct recorded {
+    cclGraph_t graph;
+    int replays;
+    double *slowest, *skew;
+};
 
-    if (good) { /* a launch is longer than expected where ranks take turns on the device */
-        double fit = options->max_time_s * 1e6 / rounds / bench_max(s, us);
-        shape.replays = fit >= shape.replays ? shape.replays : fit < 1 ? 1 : (int)fit;
+/* The graph of one side, checked: its first launch fills the receive buffer. */
+static bool record(struct bench_session *s, const struct bench_options *options, struct bench_buffers *buffers, const struct bench_side *side,
+                   struct shape shape, struct recorded *r)
+{
+    double us = 0;
+
+    r->slowest = calloc((size_t)options->rounds, sizeof(double));
+    r->skew = calloc((size_t)options->rounds, sizeof(double));
+    if (bench_min(s, r->slowest != NULL && r->skew != NULL) == 0 || !bench_fill(s, options, buffers) ||
+        !capture(s, side, shape.calls, &r->graph) || !run_sample(s, r->graph, 1, &us)) {
+        return false;
     }
-    for (int r = 0; good && r < rounds; r++) {
-        good = run_sample(s, graph, shape.replays, &us);
-        us /= (double)shape.calls * shape.replays;
-        slowest[r] = bench_max(s, us);
-        skew[r] = slowest[r] - bench_min(s, us);
+    /* A launch is longer than expected where ranks take turns on the device. */
+    double fit = options->max_time_s * 1e6 / (double)options->rounds / bench_max(s, us);
+    r->replays = fit >= shape.replays ? shape.replays : fit < 1 ? 1 : (int)fit;
+    return true;
+}
+
+static bool sample(struct bench_session *s, struct recorded *r, int calls, int round)
+{
+    double us;
+
+    if (!run_sample(s, r->graph, r->replays, &us)) {
+        return false;
     }
-    if (good) {
-        bench_summarise(slowest, skew, rounds, result);
-    }
-    free(slowest);
-    free(skew);
-    return good;
+    us /= (double)calls * r->replays;
+    r->slowest[round] = bench_max(s, us);
+    r->skew[round] = r->slowest[round] - bench_min(s, us);
+    return true;
+}
+
+static void forget(struct recorded *r)
+{
+    cclGraphDestroy(r->graph);
+    free(r->slowest);
+    free(r->skew);
 }
 
 bool bench_measure_graph(struct bench_session *s, const struct bench_options *options, struct bench_buffers *buffers,
-                         const struct bench_side *ours, struct bench_result *result)
+                         const struct bench_side *ours, const struct bench_side *baseline, struct bench_result *result)
 {
     struct shape shape = shape_of(options, buffers->config->part_bytes);
+    const int rounds = (int)options->rounds;
     bool small = buffers->recv_bytes <= CHECK_EAGER_BYTES;
-    cclGraph_t graph = NULL;
-    double us;
+    struct recorded mine = {0}, theirs = {0};
 
     *result = (struct bench_result){.errors = -1};
     bool good = bench_fill(s, options, buffers) && bench_first_call(s, ours) && (!small || bench_check(s, buffers, result)) &&
-                bench_fill(s, options, buffers) && capture(s, ours, shape.calls, &graph) && run_sample(s, graph, 1, &us) &&
-                bench_check(s, buffers, result) && run_samples(s, options, graph, shape, result) &&
-                (!small || bench_check(s, buffers, result));
-    cclGraphDestroy(graph);
-    if (!good) {
+                (baseline == NULL || (bench_first_call(s, baseline) && record(s, options, buffers, baseline, shape, &theirs) &&
+                                      bench_check_theirs(s, buffers, baseline->name))) &&
+                record(s, options, buffers, ours, shape, &mine) && bench_check(s, buffers, result);
+    /* The first sample of each side settles the clocks and is not kept. */
+    for (int r = -1; good && r < rounds; r++) {
+        int round = r < 0 ? 0 : r;
+        good = (baseline == NULL || sample(s, &theirs, shape.calls, round)) && sample(s, &mine, shape.calls, round);
+    }
+    good = good && (!small || bench_check(s, buffers, result));
+    if (good) {
+        bench_summarise(mine.slowest, mine.skew, rounds, result);
+        result->baseline_us = baseline == NULL ? 0 : bench_median(theirs.slowest, rounds);
+    } else {
         result->time_us = 0;
     }
+    forget(&mine);
+    forget(&theirs);
     return good;
 }

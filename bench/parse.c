@@ -56,6 +56,7 @@ const struct bench_name bench_formats[] = {
 const struct bench_name bench_baselines[] = {
     {"none", BENCH_BASELINE_NONE},
     {"mpi", BENCH_BASELINE_MPI},
+    {"nccl", BENCH_BASELINE_NCCL},
     {NULL, 0},
 };
 

@@ -142,8 +142,8 @@ static void run_config(struct sweep *w, struct bench_session *s, const struct be
 {
     struct bench_buffers buffers;
     struct bench_call call = {.buffers = &buffers, .session = s, .config = c};
-    struct bench_side ours = {w->op->name, w->op->issue, wait_stream, &call};
-    struct bench_side theirs = {"baseline mpi", w->op->baseline, NULL, &call};
+    struct bench_side ours = {w->op->name, w->op->issue, wait_stream, &call, false};
+    struct bench_side theirs = {"baseline mpi", w->op->baseline, NULL, &call, false};
     struct bench_row row = {.op = w->op->name,
                             .ranks = s->ranks,
                             .has_shape = true,
@@ -154,24 +154,32 @@ static void run_config(struct sweep *w, struct bench_session *s, const struct be
                             .bus_factor = w->op->bus_factor(s->ranks),
                             .traffic_bytes = w->op->traffic_bytes(s->ranks, (double)c->part_bytes)};
     bool graph = c->mode == BENCH_GRAPH, with_baseline = w->options->baseline == BENCH_BASELINE_MPI && !graph;
+    bool with_nccl = w->options->baseline == BENCH_BASELINE_NCCL && bench_nccl_can(c);
 
     if (with_baseline && c->part_bytes > INT_MAX) {
         bench_note(s, "baseline mpi: %zu bytes are more than MPI's int counts, left out", c->part_bytes);
         with_baseline = false;
     }
     with_baseline = with_baseline && (w->op->has_baseline == NULL || w->op->has_baseline(c));
-    row.baseline = with_baseline ? "mpi" : NULL;
+    row.baseline = with_baseline ? "mpi" : with_nccl ? bench_nccl_name() : NULL;
+    if (with_nccl) {
+        theirs = (struct bench_side){"baseline nccl", bench_nccl_issue, wait_stream, &call, true};
+    }
+    const struct bench_side *other = with_baseline || with_nccl ? &theirs : NULL;
     double limit = bench_limit_gbps(s, c->part_bytes);
     fill_call(&call);
     bool good = bench_buffers_create(&buffers, s, c, with_baseline);
     if (good) {
         buffers.corrupt = w->options->corrupt;
-        good = graph ? bench_measure_graph(s, w->options, &buffers, &ours, &row.result)
-                     : bench_measure(s, w->options, &buffers, &ours, with_baseline ? &theirs : NULL, &row.result);
+        good = graph ? bench_measure_graph(s, w->options, &buffers, &ours, other, &row.result)
+                     : bench_measure(s, w->options, &buffers, &ours, other, &row.result);
         if (!good || w->op != &bench_op_all_gather || cclGetEffectiveConfig(s->comm, &row.effective) != cclSuccess) {
             row.effective = (cclCallConfig_t)CCL_CALL_CONFIG_INITIALIZER;
         }
         row.result.limit_gbps = limit;
+        if (!good) { /* whether NCCL's communicator survived is not known */
+            bench_nccl_close(s, true);
+        }
         bool healthy = good || bench_session_check(s);
         bench_buffers_destroy(&buffers, s);
         if (!healthy) {
@@ -193,7 +201,7 @@ static void run_config(struct sweep *w, struct bench_session *s, const struct be
 
 static void run_ranks(struct sweep *w, struct bench_session *s)
 {
-    bool with_baseline = w->options->baseline == BENCH_BASELINE_MPI;
+    bool with_baseline = w->options->baseline == BENCH_BASELINE_MPI, with_nccl = w->options->baseline == BENCH_BASELINE_NCCL;
 
     for (int i = 0; i < w->total; i++, w->done++) {
         struct bench_config config;
@@ -213,8 +221,14 @@ static void run_ranks(struct sweep *w, struct bench_session *s)
             w->status = 1;
             break;
         }
+        if (with_nccl && !bench_nccl_open(s, w->options->nccl != NULL ? w->options->nccl : "libnccl.so.2")) {
+            bench_note(s, "the rest of the rows of %d ranks is left out", s->ranks);
+            w->status = 1;
+            break;
+        }
         run_config(w, s, &config);
     }
+    bench_nccl_close(s, false);
     if (s->comm != NULL) {
         bench_session_close(s);
     }

@@ -68,6 +68,20 @@ rows 8 "$out"
 run 2 1 all_gather --bytes 1000 --corrupt "${quick[@]}" --out "$out"
 grep -q '"errors": 10}' "$out" || fail "--corrupt: 5 rounds of 2 ranks did not give 10 wrong bytes: $(cat "$out")"
 
+# The baseline nccl, here libccl's own shim: on the same buffers, every operation; a library that is none is named.
+if [ -n "${CCL_BENCH_SHIM:-}" ]; then
+    nccl=(--baseline nccl --nccl "$CCL_BENCH_SHIM")
+    run 2 0 all_gather --bytes 8,3000000 --buffers heap,plain --mode eager,batch "${nccl[@]}" "${quick[@]}" --out "$out"
+    rows 8 "$out"
+    [ "$(grep -cE '"baseline": "nccl [0-9.]+", "baseline_us": [0-9]' "$out")" -eq 8 ] || fail "rows without the baseline nccl: $(cat "$out")"
+    for op in all_reduce all_to_all gather scatter sendrecv; do
+        run 3 0 "$op" --bytes 4000 --dtype fp32 "${nccl[@]}" "${quick[@]}" --out "$out"
+        grep -q '"baseline_us": [0-9].*"errors": 0' "$out" || fail "$op without the baseline nccl: $(cat "$out")"
+    done
+    run 1 1 all_gather --bytes 8 --baseline nccl --nccl libm.so.6 "${quick[@]}"
+    grep -q 'libm.so.6 has no function nccl' "$work/errors" || fail "a library that is no NCCL is not named: $(cat "$work/errors")"
+fi
+
 # So do the threads of a rank that share a large buffer, rows with gaps included.
 run 1 0 all_gather --bytes 5000001 --in-place "${quick[@]}" --out "$out"
 rows 1 "$out"

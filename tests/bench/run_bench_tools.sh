@@ -137,5 +137,37 @@ status=0
 bash "$bench/gpu.sh" --build "$work/gpu" --part sizes --ranks 2 "$work/rows" >"$work/text" 2>&1 || status=$?
 [ "$status" -eq 2 ] || fail "gpu.sh: a bench that cannot run gave status $status, want 2"
 
+# multigpu.sh: the same tools; two GPUs, each rank's own first.
+cat >"$work/bin/nvidia-smi" <<TEXT
+#!/bin/bash
+printf 'a GPU\\na GPU\\n'
+TEXT
+printf '#!/bin/bash\necho "ctest $*" >>"%s/log"\necho "100%% tests passed"\n' "$work" >"$work/bin/ctest"
+cat >"$work/gpu/bench/ccl_bench" <<TEXT
+#!/bin/bash
+echo "bench \$RANKS \$CUDA_VISIBLE_DEVICES \$*" >>"$work/log"
+while [ "\$1" != --out ]; do shift; done
+echo '{"op": "all_gather", "backend": "gpu", "device": "a GPU", "commit": "c", "ranks": 2, "bytes_per_rank": 8, "in_place": false, "mode": "graph",'\
+    '"buffers": "heap", "comm_sms": null, "variant": "auto", "time_us": 2.0, "busbw_gbps": 1, "baseline": "nccl 1.2.3", "baseline_us": 3.0, "errors": 0}' >"\$2"
+TEXT
+chmod +x "$work"/bin/* "$work/gpu/bench/ccl_bench"
+: >"$work/log"
+status=0
+OMPI_COMM_WORLD_LOCAL_RANK=3 bash "$bench/multigpu.sh" --part tests,sweep --build "$work/gpu" --nccl some.so "$work/multi" >"$work/text" 2>&1 || status=$?
+[ "$status" -eq 0 ] || fail "multigpu.sh gave status $status: $(cat "$work/text")"
+grep -q 'n=2 graph, 8: 2.00 / 2.3 us PASS' "$work/text" || fail "multigpu.sh judges nothing: $(cat "$work/text")"
+grep -q '| 2 | graph | heap | no | 8 | 2.00 | 3.00 | 1.50 |' "$work/text" || fail "multigpu.sh has no table: $(cat "$work/text")"
+for words in "bench 2 1,0 all_gather --mode graph,eager --buffers heap,registered,plain .*--baseline nccl --nccl some.so" "--comm_sms auto,8,16,32,64" \
+    "--in-place" "ctest .*n2" "ctest .*n4" "cmake .*-DMPIEXEC_PREFLAGS=.*/on_gpu.sh"; do
+    grep -q -e "$words" "$work/log" || fail "multigpu.sh: $words was not run: $(cat "$work/log")"
+done
+printf '#!/bin/bash\necho "a GPU"\n' >"$work/bin/nvidia-smi"
+for arguments in "--part nothing" "--fast" "--nccl" "--build $work/gpu"; do # the last: one GPU
+    status=0
+    # shellcheck disable=SC2086
+    bash "$bench/multigpu.sh" $arguments "$work/multi" >"$work/text" 2>&1 || status=$?
+    [ "$status" -eq 2 ] || fail "multigpu.sh $arguments: status $status, want 2"
+done
+
 [ "$failed" -eq 0 ] && echo "all passed"
 exit "$failed"

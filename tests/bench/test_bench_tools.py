@@ -18,6 +18,7 @@ sys.dont_write_bytecode = True
 
 import bench_rows  # noqa: E402
 import compare  # noqa: E402
+import multigpu_check  # noqa: E402
 import numbers_check  # noqa: E402
 import plot  # noqa: E402
 
@@ -234,6 +235,44 @@ def png_size(path):
         chunks += data[at + 8:at + 8 + length] if kind == b"IDAT" else b""
         at += 12 + length
     return width, height, len(set(zlib.decompress(chunks)))
+
+
+def several_gpus(ranks):
+    """Rows in which every number of several GPUs is just reached, and NCCL is no faster."""
+    return [make_row(size, required if key == "time_us" else (ranks - 1) * size / required * 1e-3, **dict(want, backend="gpu", ranks=ranks, ratio=1.0,
+                     baseline="nccl 2.28.9", baseline_us=required if key == "time_us" else (ranks - 1) * size / required * 1e-3))
+            for _, size, key, required, want in multigpu_check.REQUIRED[ranks]]
+
+
+class SeveralGpus(Files):
+    def check(self, rows):
+        self.write("sweep.n2.json", rows)
+        return self.run_tool(multigpu_check, self.folder.name)
+
+    def test_all_met(self):
+        for ranks in multigpu_check.REQUIRED:
+            status, out, _ = self.check(several_gpus(ranks))
+            self.assertEqual((status, out.count("PASS")), (0, len(multigpu_check.REQUIRED[ranks])), out)
+
+    def test_every_number_is_judged(self):
+        for ranks, numbers in multigpu_check.REQUIRED.items():
+            for number in range(len(numbers)):
+                rows = several_gpus(ranks)
+                for name in ("time_us", "baseline_us"):
+                    rows[number][name] *= 1.2
+                rows[number]["busbw_gbps"] /= 1.2
+                status, out, _ = self.check(rows)
+                self.assertEqual((status, out.count("PASS"), out.count(" FAIL\n")), (1, len(numbers) - 1, 2), out)
+
+    def test_nccl_must_not_be_faster(self):
+        for change, status in (({}, 1), ({"buffers": "plain"}, 0), ({"comm_sms": 16, "baseline": None, "baseline_us": None}, 0)):
+            self.assertEqual(self.check([make_row(4 << 20, 100.0, **dict({"mode": "graph", "baseline_us": 90.0}, **change))])[0], status, change)
+
+    def test_wrong_bytes_and_files(self):
+        rows = several_gpus(2)
+        rows[0]["errors"] = 3
+        self.assertEqual(self.check(rows)[0], 1)
+        self.assertEqual(self.run_tool(multigpu_check, self.path("absent"))[0], 2)
 
 
 class Plot(Files):
