@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The machine code of gemm.hip multiplies matrices of random normal numbers as double precision does, within the bound of one rounding to the type and
+ * of 32-bit sums in any order: odd shapes, tails in m, n and k, pitches, bias, several tiles a block, both types and layouts, tiles of 256 and 128
+ * rows. What lies between the rows is NaN in the inputs and untouched in C; no LDS access has a bank conflict; races fail in the interpreter. */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emu.h"
+#include "float16.h"
+#include "gemm.h"
+#include "gemm_order.h"
+#include "rng.h"
+#include "test.h"
+
+#define COLUMNS 256
+#define GUARD 0xabcdu /* in C where nothing is to be stored */
+
+static struct allocation {
+    uint16_t *words;
+    size_t bytes;
+} buffers[4];
+enum { A, B, BIAS, C };
+
+static bool find(uint64_t addr, uint64_t *base, uint64_t *bytes)
+{
+    for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++) {
+        uint64_t start = (uint64_t)(uintptr_t)buffers[i].words;
+
+        if (addr >= start && addr < start + buffers[i].bytes) {
+            *base = start;
+            *bytes = buffers[i].bytes;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the kernels may reach is exactly rows * pitch elements. */
+static uint16_t *allocate(int which, size_t elements)
+{
+    free(buffers[which].words);
+    buffers[which].bytes = elements * 2;
+    buffers[which].words = aligned_alloc(4096, (elements * 2 + 4095) / 4096 * 4096);
+    return buffers[which].words;
+}
+
+/* ---- numbers ---- */
+
+struct type {
+    const char *name;
+    uint32_t number, nan;
+    double unit, smallest; /* half a unit in the last place of 1, half the smallest number */
+    float (*value)(uint32_t);
+    uint32_t (*bits)(float);
+};
+
+static float f16_value(uint32_t h) { return emu_f16_to_f32(h); }
+static uint32_t f16_bits(float f) { return emu_f32_to_f16(f); }
+static float bf16_value(uint32_t h) { return emu_bf16_to_f32(h); }
+static uint32_t bf16_bits(float f) { return emu_f32_to_bf16(f); }
+
+static const struct type types[] = {
+    {"f16", CCL_GEMM_F16, 0x7e00, 1.0 / 2048, 1.0 / (1 << 25), f16_value, f16_bits},
+    {"bf16", CCL_GEMM_BF16, 0x7fc0, 1.0 / 256, 0x1p-134, bf16_value, bf16_bits},
+};
+
+static double normal(struct emu_rng *rng)
+{
+    double u = (double)((emu_rand64(rng) >> 11) + 1) * 0x1p-53, v = (double)(emu_rand64(rng) >> 11) * 0x1p-53;
+
+    return sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);
+}
+
+/* rows x columns numbers, NaN up to the pitch. */
+static void fill(const struct type *type, struct emu_rng *rng, uint16_t *to, uint32_t rows, uint32_t columns, uint32_t pitch)
+{
+    for (uint32_t row = 0; row < rows; row++) {
+        for (uint32_t column = 0; column < pitch; column++) {
+            *to++ = (uint16_t)(column < columns ? type->bits((float)normal(rng)) : type->nan);
+        }
+    }
+}
+
+/* ---- one product ---- */
+
+struct shape {
+    uint32_t m, n, k;
+    uint32_t pad_a, pad_b, pad_c; /* chunks of 8 elements behind the rows */
+    uint32_t grid, group_m, xcds;
+    uint32_t bias;
+};
+
+static const struct shape shapes[] = {
+    {300, 513, 200, 0, 1, 2, 2, 1, 1, CCL_GEMM_BIAS_BY_COLUMN},
+    {1, 1, 1, 0, 0, 0, 1, 1, 1, CCL_GEMM_BIAS_BY_ROW},
+    {257, 511, 129, 3, 0, 0, 3, 2, 2, CCL_GEMM_BIAS_BY_ROW},
+    {130, 264, 320, 0, 0, 1, 8, 4, 8, CCL_GEMM_NO_BIAS},
+    {7, 40, 832, 1, 2, 0, 1, 1, 1, CCL_GEMM_NO_BIAS}, /* 13 K blocks */
+    {65, 9, 449, 0, 0, 3, 1, 1, 1, CCL_GEMM_BIAS_BY_COLUMN},
+    {128, 256, 64, 0, 0, 0, 1, 1, 1, CCL_GEMM_NO_BIAS},
+    {31, 250, 96, 2, 1, 1, 1, 3, 1, CCL_GEMM_BIAS_BY_ROW},
+    {513, 17, 8, 0, 3, 2, 1, 2, 1, CCL_GEMM_NO_BIAS},
+    {40, 33, 655, 0, 0, 0, 1, 1, 1, CCL_GEMM_NO_BIAS}, /* 11, the last one short */
+    {600, 300, 385, 1, 0, 0, 2, 2, 4, CCL_GEMM_BIAS_BY_COLUMN},
+};
+#define NUM_SHAPES (sizeof(shapes) / sizeof(shapes[0]))
+
+static uint32_t up8(uint32_t x)
+{
+    return (x + 7) / 8 * 8;
+}
+
+static double bias_of(const struct type *type, const struct shape *s, uint32_t row, uint32_t column)
+{
+    return s->bias == CCL_GEMM_NO_BIAS ? 0 : (double)type->value(buffers[BIAS].words[s->bias == CCL_GEMM_BIAS_BY_ROW ? row : column]);
+}
+
+/* |got - exact| <= one rounding of the sum to the type + (k + 1) roundings of partial sums to 32 bits, each at most 2^-24 of the sum of magnitudes. */
+static void check(const char *what, const struct type *type, const struct shape *s, const struct ccl_k_gemm *g, double *worst)
+{
+    const uint16_t *c = buffers[C].words;
+    int wrong = 0;
+
+    for (uint32_t row = 0; row < s->m; row++) {
+        for (uint32_t column = 0; column < g->ldc && wrong < 5; column++) {
+            double exact, magnitude, bound, got, ratio;
+
+            if (column >= s->n) {
+                if (c[row * g->ldc + column] != GUARD) {
+                    TEST_FAIL("%s: row %u column %u is behind the row and was stored", what, row, column);
+                    wrong++;
+                }
+                continue;
+            }
+            exact = bias_of(type, s, row, column);
+            magnitude = fabs(exact);
+            for (uint32_t k = 0; k < s->k; k++) {
+                double a = (double)type->value(buffers[A].words[row * g->lda + k]);
+                double b = (double)type->value(buffers[B].words[g->b_layout == CCL_GEMM_K_INNER ? column * g->ldb + k : k * g->ldb + column]);
+
+                exact += a * b;
+                magnitude += fabs(a * b);
+            }
+            bound = magnitude * 0x1p-24 * (s->k + 1);
+            bound += (fabs(exact) + bound) * type->unit + type->smallest;
+            got = (double)type->value(c[row * g->ldc + column]);
+            ratio = fabs(got - exact) / bound;
+            *worst = ratio > *worst ? ratio : *worst;
+            if (!(ratio <= 1)) {
+                TEST_FAIL("%s: row %u column %u: got %.9g, want %.9g within %.3g", what, row, column, got, exact, bound);
+                wrong++;
+            }
+        }
+    }
+}
+
+static void test_shape(const struct emu_kernel *kernel, struct emu_device *device, const struct type *type, bool kn, uint32_t rows, const struct shape *s,
+                       uint64_t seed, double *worst)
+{
+    struct emu_rng rng = {seed};
+    uint32_t lda = up8(s->k) + 8 * s->pad_a, ldb = up8(kn ? s->n : s->k) + 8 * s->pad_b, ldc = up8(s->n) + 8 * s->pad_c;
+    uint32_t b_rows = kn ? s->k : s->n, b_columns = kn ? s->n : s->k, bias = s->bias == CCL_GEMM_BIAS_BY_ROW ? s->m : s->n;
+    struct ccl_k_gemm g = {.lda = lda, .ldb = ldb, .ldc = ldc, .m = s->m, .n = s->n, .k = s->k, .type = type->number, .bias_kind = s->bias,
+                           .b_layout = kn ? CCL_GEMM_K_OUTER : CCL_GEMM_K_INNER, .tile_m = rows, .tile_n = COLUMNS, .tile_k = 64,
+                           .tiles_m = (s->m + rows - 1) / rows, .tiles_n = (s->n + COLUMNS - 1) / COLUMNS, .blocks_k = (s->k + 63) / 64,
+                           .xcds = s->xcds};
+    struct emu_launch launch = {.kernel = kernel, .device = device, .grid = s->grid, .threads = 512, .args = &g};
+    struct emu_options options = {.seed = seed, .max_steps = 100000000};
+    struct emu_kernel_info info;
+    struct emu_result result;
+    char what[128];
+
+    emu_kernel_info(kernel, &info);
+    snprintf(what, sizeof(what), "%s %ux%ux%u seed %llu", info.name, s->m, s->n, s->k, (unsigned long long)seed);
+    g.group_m = s->group_m < g.tiles_m ? s->group_m : g.tiles_m;
+    g.a = (uint64_t)(uintptr_t)allocate(A, (size_t)s->m * lda);
+    g.b = (uint64_t)(uintptr_t)allocate(B, (size_t)b_rows * ldb);
+    g.c = (uint64_t)(uintptr_t)allocate(C, (size_t)s->m * ldc);
+    g.bias = (uint64_t)(uintptr_t)allocate(BIAS, bias);
+    fill(type, &rng, buffers[A].words, s->m, s->k, lda);
+    fill(type, &rng, buffers[B].words, b_rows, b_columns, ldb);
+    fill(type, &rng, buffers[BIAS].words, 1, bias, bias);
+    for (size_t i = 0; i < (size_t)s->m * ldc; i++) {
+        buffers[C].words[i] = GUARD;
+    }
+    emu_regions_changed();
+    if (!emu_run(&launch, 1, &options, &result)) {
+        TEST_FAIL("%s: %s", what, result.text);
+        return;
+    }
+    check(what, type, s, &g, worst);
+}
+
+/* ---- programs ---- */
+
+static void *load_file(const char *path, long *size)
+{
+    FILE *f = fopen(path, "rb");
+    void *image = NULL;
+
+    if (f != NULL) {
+        fseek(f, 0, SEEK_END);
+        *size = ftell(f);
+        rewind(f);
+        image = malloc((size_t)*size);
+        if (image != NULL && fread(image, 1, (size_t)*size, f) != (size_t)*size) {
+            free(image);
+            image = NULL;
+        }
+        fclose(f);
+    }
+    return image;
+}
+
+static struct emu_program *load(const char *path, const char *arch)
+{
+    char why[EMU_TEXT];
+    long size = 0;
+    void *image = load_file(path, &size);
+    struct emu_program *program = image == NULL ? NULL : emu_program_load(image, (size_t)size, arch, NULL, why);
+
+    if (program == NULL) {
+        TEST_FAIL("%s: %s", path, image == NULL ? "not there" : why);
+    }
+    free(image);
+    return program;
+}
+
+/* gemm_LAYOUT_TYPE_ROWS */
+static void test_kernel(const struct emu_kernel *kernel, struct emu_device *device, const char *arch, uint64_t first_seed, double *worst)
+{
+    struct emu_kernel_info info;
+    struct emu_counts counts;
+    uint64_t launches;
+    char layout[8], type[8];
+    unsigned rows;
+
+    emu_kernel_info(kernel, &info);
+    if (sscanf(info.name, "ccl_k_gemm_%7[^_]_%7[^_]_%u", layout, type, &rows) != 3) {
+        TEST_FAIL("%s is no name of a gemm kernel", info.name);
+        return;
+    }
+    for (size_t i = 0; i < NUM_SHAPES; i++) {
+        test_shape(kernel, device, &types[strcmp(type, "bf16") == 0], strcmp(layout, "kn") == 0, rows, &shapes[i], first_seed + i, worst);
+    }
+    emu_counts_of(kernel, &counts, &launches);
+    TEST_EQ(launches, NUM_SHAPES);
+    if (counts.lds_conflict_cycles != 0) {
+        TEST_FAIL("%s for %s: %llu cycles of bank conflicts in %llu LDS accesses", info.name, arch, (unsigned long long)counts.lds_conflict_cycles,
+                  (unsigned long long)counts.lds_accesses);
+    }
+    TEST_CHECK(counts.mfma > 0 && counts.lds_accesses > 0);
+}
+
+/* Every tile once, and in runs that stay in a patch. */
+static void test_order(void)
+{
+    static uint8_t seen[64 * 64];
+
+    for (uint64_t seed = 1; seed <= 3000; seed++) {
+        struct emu_rng rng = {seed};
+        uint32_t m = 1 + emu_below(&rng, 64), n = 1 + emu_below(&rng, 64), xcds = 1 + emu_below(&rng, 9);
+        uint32_t group = emu_below(&rng, 4) == 0 ? UINT32_MAX : 1 + emu_below(&rng, 70);
+
+        memset(seen, 0, sizeof(seen));
+        for (uint32_t i = 0; i < m * n; i++) {
+            struct gemm_place at = gemm_order(i, m, n, xcds, group);
+
+            if (at.m >= m || at.n >= n || seen[at.m * 64 + at.n]++ != 0) {
+                TEST_FAIL("order: tiles %u x %u, %u xcds, groups of %u: number %u is tile %u %u", m, n, xcds, group, i, at.m, at.n);
+                return;
+            }
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    test_order();
+    for (int file = 1; file + 1 < argc; file += 2) {
+        const char *arch = argv[file];
+        struct emu_device *device = emu_device_new(0, arch, 1);
+        struct emu_program *program = load(argv[file + 1], arch);
+        double worst = 0;
+        uint64_t seed = 1;
+        int kernels = 0;
+
+        emu_set_regions(find);
+        if (program != NULL) {
+            for (const struct emu_kernel *k = emu_program_next(program, NULL); k != NULL; k = emu_program_next(program, k)) {
+                test_kernel(k, device, arch, seed, &worst);
+                seed += 100;
+                kernels++;
+            }
+            TEST_EQ(kernels, 8);
+        }
+        printf("%s: %d kernels, %zu shapes, largest error %.2f of the bound\n", arch, kernels, NUM_SHAPES, worst);
+        emu_counts_print(stdout);
+        emu_program_free(program);
+        emu_device_free(device);
+    }
+    if (argc < 3) {
+        TEST_SKIP_NOW("no code objects of gemm.hip in this build");
+    }
+    for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++) {
+        free(buffers[i].words);
+    }
+    return test_result();
+}
