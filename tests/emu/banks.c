@@ -21,11 +21,40 @@ static unsigned phase_of(unsigned lane, uint32_t bytes, bool read, bool wide)
     return together >= EMU_LANES ? 0 : lane / together;
 }
 
+/* Each word of a phase in a bank of its own? Most accesses are like that, and are done. */
+static bool free_of_conflicts(const uint32_t addr[EMU_LANES], uint64_t lanes, uint32_t bytes, uint32_t size, bool read, bool wide)
+{
+    uint64_t taken[8] = {0};
+    uint32_t first[8][EMU_LANES], banks = wide ? 64 : 32;
+
+    for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+        unsigned phase = phase_of(lane, size, read, wide);
+
+        if ((lanes >> lane & 1) == 0) {
+            continue;
+        }
+        for (uint32_t word = addr[lane] / 4; word <= (addr[lane] + bytes - 1) / 4; word++) {
+            uint32_t bank = word % banks;
+
+            if ((taken[phase] >> bank & 1) == 0) {
+                taken[phase] |= 1ull << bank;
+                first[phase][bank] = word;
+            } else if (first[phase][bank] != word) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 uint32_t emu_bank_conflicts(const uint32_t addr[EMU_LANES], uint64_t lanes, uint32_t bytes, bool read, enum emu_arch arch)
 {
     bool wide = arch == EMU_GFX950;
     uint32_t banks = wide ? 64 : 32, extra = 0, size = bytes < 4 ? 4 : bytes == 12 ? 16 : bytes;
 
+    if (free_of_conflicts(addr, lanes, bytes, size, read, wide)) {
+        return 0;
+    }
     for (unsigned phase = 0; phase < 8; phase++) {
         uint32_t words[EMU_LANES][8]; /* different words of a bank; more than 8 are counted, not compared */
         uint8_t count[EMU_LANES] = {0}, most = 1;

@@ -90,6 +90,16 @@ static bool touch_byte(struct emu_wave *w, unsigned lane, uint32_t addr, struct 
     return true;
 }
 
+static bool all_alike(const struct shadow *s, uint32_t bytes)
+{
+    uint32_t differ = 0;
+
+    for (uint32_t i = 1; i < bytes; i++) {
+        differ |= (s[i].write ^ s[0].write) | (s[i].read ^ s[0].read);
+    }
+    return differ == 0;
+}
+
 uint8_t *emu_lds_touch(struct emu_wave *w, unsigned lane, uint32_t addr, uint32_t bytes, uint32_t alignment, enum emu_lds_use use)
 {
     struct emu_group *g = w->group;
@@ -105,6 +115,15 @@ uint8_t *emu_lds_touch(struct emu_wave *w, unsigned lane, uint32_t addr, uint32_
         return NULL;
     }
     s = (struct shadow *)g->lds_shadow + addr;
+    if (all_alike(s, bytes)) { /* nearly always: what is true of the first byte is true of all */
+        if (!touch_byte(w, lane, addr, s, use)) {
+            return NULL;
+        }
+        for (uint32_t i = 1; i < bytes; i++) {
+            s[i] = s[0];
+        }
+        return g->lds + addr;
+    }
     for (uint32_t i = 0; i < bytes; i++) {
         if (!touch_byte(w, lane, addr + i, &s[i], use)) {
             return NULL;
@@ -116,8 +135,12 @@ uint8_t *emu_lds_touch(struct emu_wave *w, unsigned lane, uint32_t addr, uint32_
 void emu_lds_note_unwritten(const struct emu_wave *w, struct emu_access *a, uint32_t addr, uint32_t bytes, uint32_t at)
 {
     const struct shadow *s = (const struct shadow *)w->group->lds_shadow + addr;
+    uint32_t any = 0;
 
     for (uint32_t i = 0; i < bytes; i++) {
+        any |= s[i].write == 0;
+    }
+    for (uint32_t i = 0; any != 0 && i < bytes; i++) {
         a->unwritten |= (uint8_t)((s[i].write == 0) << (at + i) / 4);
     }
 }

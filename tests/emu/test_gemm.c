@@ -118,43 +118,79 @@ static double bias_of(const struct type *type, const struct shape *s, uint32_t r
     return s->bias == CCL_GEMM_NO_BIAS ? 0 : (double)type->value(buffers[BIAS].words[s->bias == CCL_GEMM_BIAS_BY_ROW ? row : column]);
 }
 
-/* |got - exact| <= one rounding of the sum to the type + (k + 1) roundings of partial sums to 32 bits, each at most 2^-24 of the sum of magnitudes. */
-static void check(const char *what, const struct type *type, const struct shape *s, const struct ccl_k_gemm *g, double *worst)
+/* Rows of A and of B transposed to [k][n], as doubles. */
+static double *doubles(const struct type *type, const uint16_t *from, uint32_t rows, uint32_t columns, size_t row_step, size_t column_step)
 {
-    const uint16_t *c = buffers[C].words;
-    int wrong = 0;
+    double *to = malloc((size_t)rows * columns * sizeof(*to));
 
-    for (uint32_t row = 0; row < s->m; row++) {
-        for (uint32_t column = 0; column < g->ldc && wrong < 5; column++) {
-            double exact, magnitude, bound, got, ratio;
-
-            if (column >= s->n) {
-                if (c[row * g->ldc + column] != GUARD) {
-                    TEST_FAIL("%s: row %u column %u is behind the row and was stored", what, row, column);
-                    wrong++;
-                }
-                continue;
-            }
-            exact = bias_of(type, s, row, column);
-            magnitude = fabs(exact);
-            for (uint32_t k = 0; k < s->k; k++) {
-                double a = (double)type->value(buffers[A].words[row * g->lda + k]);
-                double b = (double)type->value(buffers[B].words[g->b_layout == CCL_GEMM_K_INNER ? column * g->ldb + k : k * g->ldb + column]);
-
-                exact += a * b;
-                magnitude += fabs(a * b);
-            }
-            bound = magnitude * 0x1p-24 * (s->k + 1);
-            bound += (fabs(exact) + bound) * type->unit + type->smallest;
-            got = (double)type->value(c[row * g->ldc + column]);
-            ratio = fabs(got - exact) / bound;
-            *worst = ratio > *worst ? ratio : *worst;
-            if (!(ratio <= 1)) {
-                TEST_FAIL("%s: row %u column %u: got %.9g, want %.9g within %.3g", what, row, column, got, exact, bound);
-                wrong++;
-            }
+    for (uint32_t row = 0; to != NULL && row < rows; row++) {
+        for (uint32_t column = 0; column < columns; column++) {
+            to[(size_t)row * columns + column] = (double)type->value(from[row * row_step + column * column_step]);
         }
     }
+    return to;
+}
+
+/* A row of the product with bias, and of the sums of magnitudes. */
+static void reference_row(const double *a, const double *b, uint32_t n, uint32_t k, double *exact, double *magnitude)
+{
+    for (uint32_t i = 0; i < k; i++) {
+        for (uint32_t column = 0; column < n; column++) {
+            double product = a[i] * b[(size_t)i * n + column];
+
+            exact[column] += product;
+            magnitude[column] += fabs(product);
+        }
+    }
+}
+
+/* |got - exact| <= one rounding of the sum to the type + (k + 1) roundings of partial sums to 32 bits, each at most 2^-24 of the sum of magnitudes. */
+static void check_row(const char *what, const struct type *type, const struct shape *s, const uint16_t *c, uint32_t ldc, uint32_t row, const double *exact,
+                      const double *magnitude, double *worst)
+{
+    for (uint32_t column = 0; column < ldc; column++) {
+        double bound, got, ratio;
+
+        if (column >= s->n) {
+            if (c[column] != GUARD) {
+                TEST_FAIL("%s: row %u column %u is behind the row and was stored", what, row, column);
+                return;
+            }
+            continue;
+        }
+        bound = magnitude[column] * 0x1p-24 * (s->k + 1);
+        bound += (fabs(exact[column]) + bound) * type->unit + type->smallest;
+        got = (double)type->value(c[column]);
+        ratio = fabs(got - exact[column]) / bound;
+        *worst = ratio > *worst ? ratio : *worst;
+        if (!(ratio <= 1)) {
+            TEST_FAIL("%s: row %u column %u: got %.9g, want %.9g within %.3g", what, row, column, got, exact[column], bound);
+            return;
+        }
+    }
+}
+
+static void check(const char *what, const struct type *type, const struct shape *s, const struct ccl_k_gemm *g, double *worst)
+{
+    bool inner = g->b_layout == CCL_GEMM_K_INNER;
+    double *a = doubles(type, buffers[A].words, s->m, s->k, g->lda, 1);
+    double *b = doubles(type, buffers[B].words, s->k, s->n, inner ? 1 : g->ldb, inner ? g->ldb : 1);
+    double *exact = malloc(s->n * sizeof(*exact)), *magnitude = malloc(s->n * sizeof(*magnitude));
+    int before = test_failures;
+
+    TEST_CHECK(a != NULL && b != NULL && exact != NULL && magnitude != NULL);
+    for (uint32_t row = 0; row < s->m && test_failures == before; row++) {
+        for (uint32_t column = 0; column < s->n; column++) {
+            exact[column] = bias_of(type, s, row, column);
+            magnitude[column] = fabs(exact[column]);
+        }
+        reference_row(a + (size_t)row * s->k, b, s->n, s->k, exact, magnitude);
+        check_row(what, type, s, buffers[C].words + row * g->ldc, (uint32_t)g->ldc, row, exact, magnitude, worst);
+    }
+    free(a);
+    free(b);
+    free(exact);
+    free(magnitude);
 }
 
 static void test_shape(const struct emu_kernel *kernel, struct emu_device *device, const struct type *type, bool kn, uint32_t rows, const struct shape *s,
