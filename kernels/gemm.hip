@@ -28,7 +28,10 @@ CCL_DEVICE struct ccl_k_gemm_tile gemm_tile_of(CCL_GEMM_ARGS g, uint32_t number,
     return tile;
 }
 
-/* ISA gemm_*: vgpr 256, sgpr 102, lds 65536, waves 2, mfma 128, busy 95 */
+/* ISA gemm_*_256: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 56, busy 95
+ * ISA gemm_*_128: vgpr 256, sgpr 106, lds 49152, waves 2, mfma 64, age 32, busy 90
+ * ISA gemm_*_256@gfx950: vgpr 256, sgpr 106, lds 163840, waves 2, mfma 64, blocks 5, age 72, flight 8, busy 94
+ * ISA gemm_*_128@gfx950: vgpr 256, sgpr 106, lds 122880, waves 2, mfma 32, blocks 5, age 36, flight 6, busy 79 */
 
 #define GEMM_NAME nk_f16_256
 #define GEMM_ROWS 256

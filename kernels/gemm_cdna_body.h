@@ -76,8 +76,10 @@
 /* All 512 threads call it, with equal arguments; lds has GEMM_LDS_BYTES(GEMM_ROWS), of which nothing is in use afterwards. */
 CCL_DEVICE uint32_t GEMM_F(gemm_core)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, GEMM_LDS char *lds, GEMM_HOOK hook)
 {
+    uint32_t k = tile->k1 - tile->k0;
+    CCL_AFRESH(k); /* else what depends on it only is kept in registers for all tiles of a block */
     const struct gemm_in in = {tile->a, g->b + (GEMM_KN ? tile->col + tile->k0 * g->ldb : tile->k0 + tile->col * g->ldb) * 2, (uint32_t)tile->lda,
-                               (uint32_t)g->ldb, tile->rows, tile->cols, tile->k1 - tile->k0};
+                               (uint32_t)g->ldb, tile->rows, tile->cols, k};
     const uint32_t blocks = (in.k + GEMM_BLOCK_K - 1) / GEMM_BLOCK_K, partial = in.k % GEMM_BLOCK_K != 0;
     const uint64_t a_step = GEMM_BLOCK_K * 2, b_step = GEMM_KN ? (uint64_t)in.ldb * GEMM_BLOCK_K * 2 : GEMM_BLOCK_K * 2;
     const uint32_t first = partial ? blocks - 1 : 0;

@@ -13,6 +13,9 @@
 #endif
 
     bytes = left > 2 ? GEMM_ALL : 0;
+    if (bytes != 0) {
+        GEMM_AWAIT(kb);
+    }
     asm("" : "+s"(wave_put)); /* else its sums with 20 constants are kept in scalar registers across the loop */
 #pragma unroll
     for (int i = 0; i < GEMM_FRAGMENTS; i++) {
@@ -25,9 +28,6 @@
                 ccl_sched_fence();
                 for (int j = 0; j < 4; j++) {
                     b1[j] = GEMM_STEP_B(j, 1);
-                }
-                if (bytes != 0) {
-                    GEMM_AWAIT(kb);
                 }
             }
             ring[i - GEMM_EDGE] = GEMM_STEP_A(i - GEMM_EDGE, 1);
