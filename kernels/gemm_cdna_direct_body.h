@@ -81,7 +81,7 @@
 #define GEMM_AT 4
 #include "gemm_cdna_direct_step.h"
     }
-    GEMM_WAIT_VM(0); /* loads of nothing write zeros to LDS; the next tile must not meet them */
+    GEMM_WAIT_VM(0); /* loads of nothing write zeros to LDS: before it is used for anything else */
 
 #undef GEMM_LOADS
 #undef GEMM_SLOTS
