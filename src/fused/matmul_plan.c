@@ -98,9 +98,9 @@ static cclResult_t fill_map(const char *who, const cclCallConfig_t *c, struct cc
 static cclResult_t choose_grid(const char *who, const struct ccl_matmul_world *world, cclCallConfig_t *c, struct ccl_matmul_plan *plan)
 {
     int grid = c->comm_sms != CCL_UNSET ? c->comm_sms : least(world->auto_blocks, plan->map.tiles);
+    CCL_CHECK(c->num_fetch_sms == CCL_UNSET || (c->num_fetch_sms >= 1 && c->num_fetch_sms <= grid), cclInvalidArgument, CCL_COLL,
+              "%s: config: num_fetch_sms is %d, but there are %d blocks (comm_sms)", who, c->num_fetch_sms, grid);
     if (plan->map.fetches != 0) {
-        CCL_CHECK(c->num_fetch_sms == CCL_UNSET || (c->num_fetch_sms >= 1 && c->num_fetch_sms <= grid), cclInvalidArgument, CCL_COLL,
-                  "%s: config: num_fetch_sms is %d, but there are %d blocks (comm_sms)", who, c->num_fetch_sms, grid);
         c->num_fetch_sms = c->num_fetch_sms != CCL_UNSET ? c->num_fetch_sms : grid > 4 ? grid / 4 : 1;
     }
     plan->fetchers = plan->map.fetches != 0 ? (uint32_t)c->num_fetch_sms : 0;
