@@ -64,6 +64,17 @@ struct ccl_k_gemm_tile {
     uint32_t k0, k1; /* columns of A, rows of B: k0..k1-1. On GPUs k0 is a multiple of tile_k, and there is one segment */
     uint32_t part;   /* enum ccl_gemm_part, or'ed */
     uint32_t unit;   /* fused: row of ready words that says whether A is there */
+    uint32_t more;   /* further places that the tile is stored to, each vector to all of them */
+    const uint64_t *others; /* their addresses, as c; in memory of the block or in registers */
 };
+
+/* Scratch of a block of the host's core: sums, and 256 columns of A and rows of B as floats. A tile has so many elements at most. */
+#define CCL_GEMM_HOST_DEPTH 256u
+#define CCL_GEMM_HOST_PAD 96u /* rows and columns are padded to a multiple of this */
+#define CCL_GEMM_HOST_TILE_MAX 1024u
+#define CCL_GEMM_HOST_ROUND(x) (((uint64_t)(x) + CCL_GEMM_HOST_PAD - 1) / CCL_GEMM_HOST_PAD * CCL_GEMM_HOST_PAD)
+#define CCL_GEMM_HOST_SCRATCH(tile_m, tile_n)                                                                       \
+    (4 * (CCL_GEMM_HOST_ROUND(tile_m) * CCL_GEMM_HOST_ROUND(tile_n) +                                                \
+          CCL_GEMM_HOST_DEPTH * (CCL_GEMM_HOST_ROUND(tile_m) + CCL_GEMM_HOST_ROUND(tile_n))))
 
 #endif

@@ -24,6 +24,8 @@ cclResult_t ccl_coll_barrier(cclComm_t comm, struct cclStream *stream);
 cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, struct ccl_plan *plan,
                           struct ccl_k_coll_args *args);
 size_t ccl_type_size(cclDataType_t type);
+/* Hash of what must be equal on all ranks: word 0 of an advert. */
+uint32_t ccl_coll_signature(const uint64_t *words, size_t count);
 /* One kernel of the current plan, with the current arguments. */
 cclResult_t ccl_coll_launch(cclComm_t comm, enum ccl_kernel kernel, struct cclStream *stream);
 

@@ -175,19 +175,24 @@ static cclResult_t choose_grid(cclComm_t comm, const struct ccl_tune *tune, cclC
     return cclSuccess;
 }
 
-static uint32_t signature(const struct ccl_k_coll_args *a, const struct ccl_plan *plan, uint64_t ld_recv)
+uint32_t ccl_coll_signature(const uint64_t *words, size_t count)
 {
-    const uint64_t words[] = {a->desc.word1,   a->rows,      a->row_bytes,     ld_recv,       plan->kernel,
-                              plan->grid,      a->piece_rows, a->piece_bytes,
-                              a->flags & (CCL_F_FORCE_STAGED | CCL_F_FORCE_DIRECT), a->desc.ld_send};
     uint64_t h = 0xcbf29ce484222325u; /* FNV-1a, 64 bits, folded */
-    for (size_t i = 0; i < CCL_ARRAY_LEN(words); i++) {
+    for (size_t i = 0; i < count; i++) {
         for (int b = 0; b < 64; b += 8) {
             h = (h ^ (words[i] >> b & 0xff)) * 0x100000001b3u;
         }
     }
     uint32_t sig = (uint32_t)(h ^ h >> 32);
     return sig == CCL_SIG_REVOKED ? 0 : sig;
+}
+
+static uint32_t signature(const struct ccl_k_coll_args *a, const struct ccl_plan *plan, uint64_t ld_recv)
+{
+    const uint64_t words[] = {a->desc.word1,   a->rows,      a->row_bytes,     ld_recv,       plan->kernel,
+                              plan->grid,      a->piece_rows, a->piece_bytes,
+                              a->flags & (CCL_F_FORCE_STAGED | CCL_F_FORCE_DIRECT), a->desc.ld_send};
+    return ccl_coll_signature(words, CCL_ARRAY_LEN(words));
 }
 
 static enum ccl_kernel choose_kernel(int n, int variant, uint32_t op)
