@@ -9,7 +9,7 @@
  *   CCL_GEMM_WAIT_A(tile, kb)   optional. Every wave asks for itself, before its first load of the K block (64 elements); the last block first if it is
  *               partial, then 0, 1, 2, .. When the answer is not 0 the wave goes on to the end of the tile, since all waves must pass the same barriers,
  *               stores nothing and returns that
- *   GEMM_STORE, GEMM_STORE_ONE  optional: what the epilogue stores with, gemm_cdna_store_body.h
+ *   GEMM_PLACES  optional: most of tile->more; tile->others is then an array in registers (local, its indices constants)
  * which are undefined again at the end.
  *
  * A step of the loop is a K block of 64 in two halves of 32; a half of A and B together is a stage in LDS. A half step has GEMM_ROWS / 32 groups of 4
@@ -50,6 +50,10 @@
 #define GEMM_AWAIT(kb) (failed |= CCL_GEMM_WAIT_A(tile, tile->k0 / GEMM_BLOCK_K + (kb)))
 #else
 #define GEMM_AWAIT(kb)
+#endif
+
+#ifndef GEMM_PLACES
+#define GEMM_PLACES 0
 #endif
 
 /* Instructions between two scheduling fences are mixed: after each matrix instruction some scalar ones and at most one memory instruction of each kind.
@@ -93,6 +97,7 @@ CCL_DEVICE uint32_t GEMM_F(gemm_core)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_t
     gemm_f32x4 acc[GEMM_FRAGMENTS][4];
     gemm_u32x4 ring[GEMM_FRAGMENTS], b0[4], b1[4];
 
+    (void)hook;
     GEMM_F(gemm_lane_init)(&t, &in);
     for (int i = 0; i < GEMM_FRAGMENTS; i++) {
         for (int j = 0; j < 4; j++) {
@@ -111,15 +116,14 @@ CCL_DEVICE uint32_t GEMM_F(gemm_core)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_t
 #endif
     GEMM_BARRIER(lds);
     if (failed == 0) {
-        GEMM_F(gemm_store)(g, tile, hook, acc);
+        GEMM_F(gemm_store)(g, tile, acc);
     }
     return failed;
 }
 
 #undef GEMM_AWAIT
 #undef CCL_GEMM_WAIT_A
-#undef GEMM_STORE
-#undef GEMM_STORE_ONE
+#undef GEMM_PLACES
 #undef GEMM_MIX_ONE
 #undef GEMM_GROUP
 #undef GEMM_ZONES

@@ -52,19 +52,14 @@ CCL_DEVICE uint32_t hook_wait(hook_pointer h, const struct ccl_k_gemm_tile *tile
             tile.cols = g->n - col < GEMM_COLUMNS ? g->n - col : GEMM_COLUMNS;                                                                      \
             tile.k1 = g->k;                                                                                                                        \
             tile.unit = m;                                                                                                                         \
+            tile.more = 1;                                                                                                                         \
+            uint64_t others[7] = {h->second + (tile.c - g->c)};                                                                                     \
+            tile.others = others;                                                                                                                  \
             if (gemm_core_##name(g, &tile, (GEMM_LDS char *)memory, h) != 0) {                                                                      \
                 return;                                                                                                                            \
             }                                                                                                                                      \
         }                                                                                                                                          \
     }
-
-#define HOOK_STORE(h, tile, offset, vector)                                                                              \
-    __builtin_amdgcn_raw_buffer_store_b128(vector, GEMM_BUFFER((tile)->c, GEMM_ALL), offset, 0, 0);                        \
-    __builtin_amdgcn_raw_buffer_store_b128(vector, GEMM_BUFFER((h)->second + ((tile)->c - (h)->g.c), GEMM_ALL), offset, 0, 0)
-#define HOOK_STORE_ONE(h, tile, offset, element)                                                                         \
-    __builtin_amdgcn_raw_buffer_store_b16(__builtin_bit_cast(short, element), GEMM_BUFFER((tile)->c, GEMM_ALL), offset, 0, 0); \
-    __builtin_amdgcn_raw_buffer_store_b16(__builtin_bit_cast(short, element),                                            \
-                                          GEMM_BUFFER((h)->second + ((tile)->c - (h)->g.c), GEMM_ALL), offset, 0, 0)
 
 #define GEMM_HOOK hook_pointer
 
@@ -78,8 +73,7 @@ CCL_DEVICE uint32_t hook_wait(hook_pointer h, const struct ccl_k_gemm_tile *tile
 #define GEMM_BF16 1
 #define GEMM_KN 0
 #define CCL_GEMM_WAIT_A(tile, kb) hook_wait(hook, tile, kb)
-#define GEMM_STORE HOOK_STORE
-#define GEMM_STORE_ONE HOOK_STORE_ONE
+#define GEMM_PLACES 7
 #include "gemm_cdna_body.h"
 GEMM_HOOKS(nk_bf16_256, 256)
 
@@ -88,8 +82,7 @@ GEMM_HOOKS(nk_bf16_256, 256)
 #define GEMM_BF16 0
 #define GEMM_KN 1
 #define CCL_GEMM_WAIT_A(tile, kb) hook_wait(hook, tile, kb)
-#define GEMM_STORE HOOK_STORE
-#define GEMM_STORE_ONE HOOK_STORE_ONE
+#define GEMM_PLACES 7
 #include "gemm_cdna_body.h"
 GEMM_HOOKS(kn_f16_256, 256)
 
@@ -98,8 +91,7 @@ GEMM_HOOKS(kn_f16_256, 256)
 #define GEMM_BF16 1
 #define GEMM_KN 1
 #define CCL_GEMM_WAIT_A(tile, kb) hook_wait(hook, tile, kb)
-#define GEMM_STORE HOOK_STORE
-#define GEMM_STORE_ONE HOOK_STORE_ONE
+#define GEMM_PLACES 7
 #include "gemm_cdna_body.h"
 GEMM_HOOKS(kn_bf16_128, 128)
 
