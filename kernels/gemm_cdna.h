@@ -37,10 +37,10 @@ typedef _Float16 gemm_f16x4 __attribute__((ext_vector_type(4)));
 typedef _Float16 gemm_f16x8 __attribute__((ext_vector_type(8)));
 typedef __bf16 gemm_bf16x8 __attribute__((ext_vector_type(8)));
 
-/* The operands of one tile. Tile rows * pitch * 2 bytes stay below 2 GiB, as do 64 * pitch * 2 bytes of B as [k][n]; the matrices may be larger. */
+/* The operands of one tile. 256 rows (of an operand with k outside: 64) span less than 2 GiB; the matrices may be larger. */
 struct gemm_in {
-    uint64_t a;        /* of the tile's first row, at its first k */
-    uint64_t b;        /* of the tile's first column, at its first k */
+    uint64_t a;        /* of the tile's first row, at its first k; [m][k] or [k][m] */
+    uint64_t b;        /* of the tile's first column, at its first k; [n][k] or [k][n] */
     uint32_t lda, ldb; /* elements */
     uint32_t m, n, k;  /* rows, columns from here on: what lies beyond is neither read nor stored */
 };
@@ -84,6 +84,22 @@ CCL_DEVICE uint32_t gemm_row_of(uint32_t n) { return (n & ~0x1cu) | (n >> 2 & 1)
 /* LDS image of a [k][n] operand as it lies in memory (direct loads): row k has 32 chunks of 8 columns, chunk c lies at c ^ row_xor(k). The transposing
  * read takes from 4 rows of k mod 8 and of two groups of lanes (bit 3) a half of each of 4 neighbouring chunks, even and odd halves in turn. */
 CCL_DEVICE uint32_t gemm_row_xor(uint32_t k) { return (k & 1) | (k >> 1 & 1) << 2 | (k >> 3 & 1) << 3; }
+
+/* LDS image of A as [k][m] as it lies in memory (direct loads): regions of 1 KiB are 8 rows of k and 64 of m, in each 4 fragments of 16 m and in these the rows of
+ * k; in every other region of k the upper and lower 4 rows change places (8 slots), so that two groups of lanes touch different banks. */
+#define GEMM_OCTET_XOR(group) (((group) & 1) * 8)
+
+/* 8 rows of k of two columns become 8 k of each: low and high halves of pairs of rows. */
+CCL_DEVICE void gemm_put_pairs(GEMM_LDS char *lds, const uint32_t rows[8], uint32_t at0, uint32_t at1)
+{
+    gemm_u32x4 low, high;
+    for (int j = 0; j < 4; j++) {
+        low[j] = __builtin_amdgcn_perm(rows[2 * j + 1], rows[2 * j], 0x05040100);
+        high[j] = __builtin_amdgcn_perm(rows[2 * j + 1], rows[2 * j], 0x07060302);
+    }
+    *(GEMM_LDS gemm_u32x4 *)(lds + at0) = low;
+    *(GEMM_LDS gemm_u32x4 *)(lds + at1) = high;
+}
 
 /* The first `valid` elements of a chunk; the others become zero. */
 CCL_DEVICE gemm_u32x4 gemm_keep_first(gemm_u32x4 x, int valid)

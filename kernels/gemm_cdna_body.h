@@ -5,6 +5,7 @@
  *   GEMM_ROWS   128 or 256
  *   GEMM_BF16   0 fp16, 1 bf16
  *   GEMM_KN     0: B is [n][k], 1: B is [k][n]
+ *   GEMM_KM     optional. 1: A is [k][m]; on gfx90a and gfx942 with 256 rows only
  *   GEMM_HOOK   type of `hook`, which is for the macros below
  *   CCL_GEMM_WAIT_A(tile, kb)   optional. Every wave asks for itself, before its first load of the K block (64 elements); the last block first if it is
  *               partial, then 0, 1, 2, .. When the answer is not 0 the wave goes on to the end of the tile, since all waves must pass the same barriers,
@@ -20,6 +21,9 @@
 #define GEMM_CAT(a, b) GEMM_CAT2(a, b)
 #define GEMM_F(x) GEMM_CAT(x##_, GEMM_NAME)
 
+#ifndef GEMM_KM
+#define GEMM_KM 0
+#endif
 #define GEMM_FRAGMENTS (GEMM_ROWS / 32) /* of 16 rows of A, a wave */
 #define GEMM_A_LOADS (GEMM_ROWS / 128)  /* 16-byte loads a thread of half a K block of A */
 #define GEMM_A_BYTES (GEMM_ROWS * 64)
@@ -85,7 +89,8 @@ CCL_DEVICE uint32_t GEMM_F(gemm_core)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_t
     const struct gemm_in in = {tile->a, g->b + (GEMM_KN ? tile->col + tile->k0 * g->ldb : tile->k0 + tile->col * g->ldb) * 2, (uint32_t)tile->lda,
                                (uint32_t)g->ldb, tile->rows, tile->cols, k};
     const uint32_t blocks = (in.k + GEMM_BLOCK_K - 1) / GEMM_BLOCK_K, partial = in.k % GEMM_BLOCK_K != 0;
-    const uint64_t a_step = GEMM_BLOCK_K * 2, b_step = GEMM_KN ? (uint64_t)in.ldb * GEMM_BLOCK_K * 2 : GEMM_BLOCK_K * 2;
+    const uint64_t a_step = GEMM_KM ? (uint64_t)in.lda * GEMM_BLOCK_K * 2 : GEMM_BLOCK_K * 2;
+    const uint64_t b_step = GEMM_KN ? (uint64_t)in.ldb * GEMM_BLOCK_K * 2 : GEMM_BLOCK_K * 2;
     const uint32_t first = partial ? blocks - 1 : 0;
     const int k_left = (int)(in.k - first * GEMM_BLOCK_K); /* of the first block */
     uint32_t kb = partial ? 0 : 1;                         /* the next block to load */
@@ -105,8 +110,8 @@ CCL_DEVICE uint32_t GEMM_F(gemm_core)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_t
         }
     }
     GEMM_AWAIT(first);
-    GEMM_F(gemm_load_masked)(&p0, &t, a, b, 0, in.ldb, k_left);
-    GEMM_F(gemm_load_masked)(&p1, &t, a, b, 1, in.ldb, k_left);
+    GEMM_F(gemm_load_masked)(&p0, &t, a, b, 0, &in, k_left);
+    GEMM_F(gemm_load_masked)(&p1, &t, a, b, 1, &in, k_left);
     a = in.a + kb * a_step;
     b = in.b + kb * b_step;
 #if GEMM_DIRECT
@@ -130,6 +135,11 @@ CCL_DEVICE uint32_t GEMM_F(gemm_core)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_t
 #undef GEMM_GET
 #undef GEMM_GET_A
 #undef GEMM_GET_B
+#undef GEMM_KM_DIRECT
+#undef GEMM_KM_PAIRS
+#undef GEMM_LOAD_PAIR
+#undef GEMM_GET_A_AT
+#undef GEMM_GET_B_AT
 #undef GEMM_KN_DIRECT
 #undef GEMM_KN_PAIRS
 #undef GEMM_LOAD16
@@ -149,3 +159,4 @@ CCL_DEVICE uint32_t GEMM_F(gemm_core)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_t
 #undef GEMM_ROWS
 #undef GEMM_BF16
 #undef GEMM_KN
+#undef GEMM_KM

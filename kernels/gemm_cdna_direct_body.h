@@ -9,15 +9,16 @@
 /* The n-th stage behind one. */
 #define GEMM_BEHIND(at, n) ((at) + (n) * GEMM_STAGE < GEMM_STAGES * GEMM_STAGE ? (at) + (n) * GEMM_STAGE : (at) + (n) * GEMM_STAGE - GEMM_STAGES * GEMM_STAGE)
 /* Fragments of the h-th stage behind `at`. */
-#define GEMM_FAR_A(i, h) GEMM_GET(t.a_get[0][(i) & 1] + GEMM_BEHIND(at, h) + (i) * 1024)
-#if GEMM_KN
-#define GEMM_FAR_B(j, h) GEMM_F(gemm_get_transposed)(lds + t.b_get[0][j] + GEMM_BEHIND(at, h))
-#else
-#define GEMM_FAR_B(j, h) GEMM_GET(t.b_get[0][(j) & 1] + GEMM_BEHIND(at, h) + (j) * 1024)
-#endif
+#define GEMM_FAR_A(i, h) GEMM_GET_A_AT(t.a_get[0], i, GEMM_BEHIND(at, h))
+#define GEMM_FAR_B(j, h) GEMM_GET_B_AT(t.b_get[0], j, GEMM_BEHIND(at, h))
 
 #define GEMM_TO_LDS(addr, off, soff, at) \
     __builtin_amdgcn_raw_ptr_buffer_load_lds(GEMM_BUFFER(addr, bytes), (GEMM_LDS void *)(lds + (at)), 16, off, soff, 0, 0)
+#if GEMM_KM
+#define GEMM_LOAD_A(x, at) GEMM_TO_LDS(a, t.a_off[0], a_rows[x], at)
+#else
+#define GEMM_LOAD_A(x, at) GEMM_TO_LDS(a, t.a_off[(x) / 2], (x) % 2 * 64, at)
+#endif
 #if GEMM_KN
 #define GEMM_LOAD_B(x, at) GEMM_TO_LDS(b, t.b_off[0], b_rows[x], at)
 #else
@@ -26,7 +27,7 @@
 /* The x-th load of a block: the halves of a chunk's row in turn, into stages to0 and to1. */
 #define GEMM_LOAD(x, to0, to1)                                                                              \
     if ((x) < 2 * GEMM_A_LOADS) {                                                                           \
-        GEMM_TO_LDS(a, t.a_off[(x) / 2], (x) % 2 * 64, wave_put + ((x) % 2 ? (to1) : (to0)) + (x) / 2 * 8192); \
+        GEMM_LOAD_A(x, wave_put + ((x) % 2 ? (to1) : (to0)) + (x) / 2 * 8192);                              \
     } else {                                                                                                \
         GEMM_LOAD_B((x) - 2 * GEMM_A_LOADS,                                                                 \
                     wave_put + ((x) % 2 ? (to1) : (to0)) + GEMM_A_BYTES + ((x) - 2 * GEMM_A_LOADS) / 2 * 8192); \
@@ -39,6 +40,9 @@
     }
 
     uint32_t wave_put = ccl_uniform(ccl_tid() >> 6) * 1024;
+#if GEMM_KM
+    const uint32_t a_rows[4] = {0, 32 * in.lda * 2, 16 * in.lda * 2, 48 * in.lda * 2};
+#endif
 #if GEMM_KN
     const uint32_t b_rows[4] = {0, 32 * in.ldb * 2, 16 * in.ldb * 2, 48 * in.ldb * 2};
 #endif
@@ -89,6 +93,7 @@
 #undef GEMM_FAR_A
 #undef GEMM_FAR_B
 #undef GEMM_TO_LDS
+#undef GEMM_LOAD_A
 #undef GEMM_LOAD_B
 #undef GEMM_LOAD
 #undef GEMM_LOAD_SLOT

@@ -9,17 +9,23 @@
 #define GEMM_LOADS (GEMM_A_LOADS + 2)
 
 /* The x-th part of the loads of the next block. halves: bit 0 into p0, bit 1 into p1. */
-#if GEMM_KN
-#define GEMM_LOAD_B(p, h, x)                                                                              \
-    for (int j_ = 4 * (x); j_ < 4 * (x) + 4; j_++) {                                                      \
-        (p).b[j_] = GEMM_LOAD4(b, bytes, t.b_off[0], (ccl_uniform(t.b_k) + (h) * 32 + (uint32_t)j_) * in.ldb * 2); \
+#define GEMM_LOAD_PAIRS(p, h, x, addr, off, first, pitch)                             \
+    for (int j_ = 4 * (x); j_ < 4 * (x) + 4; j_++) {                                  \
+        (p)[j_] = GEMM_LOAD_PAIR(addr, bytes, off, first, h, j_, pitch);              \
     }
+#if GEMM_KM
+#define GEMM_LOAD_A(p, h, x) GEMM_LOAD_PAIRS((p).a, h, x, a, t.a_off[0], t.a_k, in.lda)
+#else
+#define GEMM_LOAD_A(p, h, x) (p).a[x] = GEMM_LOAD16(a, bytes, t.a_off[x] + (h) * 64, 0)
+#endif
+#if GEMM_KN
+#define GEMM_LOAD_B(p, h, x) GEMM_LOAD_PAIRS((p).b, h, x, b, t.b_off[0], t.b_k, in.ldb)
 #else
 #define GEMM_LOAD_B(p, h, x) (p).b[x] = GEMM_LOAD16(b, bytes, t.b_off[x] + (h) * 64, 0)
 #endif
 #define GEMM_LOAD_HALF(p, h, x)                                               \
     if ((x) < GEMM_A_LOADS) {                                                 \
-        (p).a[x] = GEMM_LOAD16(a, bytes, t.a_off[x] + (h) * 64, 0);           \
+        GEMM_LOAD_A(p, h, x);                                                 \
     } else {                                                                  \
         GEMM_LOAD_B(p, h, (x) - GEMM_A_LOADS);                                \
     }
@@ -110,6 +116,8 @@
 
 #undef GEMM_APART
 #undef GEMM_LOADS
+#undef GEMM_LOAD_PAIRS
+#undef GEMM_LOAD_A
 #undef GEMM_LOAD_B
 #undef GEMM_LOAD_HALF
 #undef GEMM_LOAD

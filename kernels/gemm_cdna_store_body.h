@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The epilogue: bias, round to nearest even, stores of 16 bytes. Part of gemm_cdna_body.h. Lane l, fragments (i, 2 q) and (i, 2 q + 1): row 16 i + l % 16,
- * columns 32 q + 8 (l / 16) to + 7; with a [k][n] operand on gfx950 the two fragments change places in odd groups of 16 lanes. Where the columns end within a
+ * columns 32 q + 8 (l / 16) to + 7; with a [k][n] operand on gfx950 the two fragments change places in odd groups of 16 lanes. A as [k][m] through
+ * registers: rows as gemm_column_of says. Where the columns end within a
  * chunk of 8, its lanes store 8, 4 and 2 bytes. Nothing branches: lanes with nothing to store name a place outside the buffer. */
 #if GEMM_BF16
 #define GEMM_ELEMENT __bf16
@@ -47,7 +48,7 @@ CCL_DEVICE void GEMM_F(gemm_store)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile
         for (int i = 0; i < GEMM_FRAGMENTS; i++) {
             /* Computed afresh for each fragment: addresses and masks of lanes kept across the K loop, or for all of them, would spill. */
             const uint32_t thread = ccl_afresh(ccl_tid());
-            const uint32_t row = (thread >> 8) * (GEMM_ROWS / 2) + (thread & 15) + 16 * (uint32_t)i;
+            const uint32_t p = (thread & 15) + 16 * (uint32_t)i, row = (thread >> 8) * (GEMM_ROWS / 2) + (GEMM_KM_PAIRS ? gemm_column_of(p) : p);
             const uint32_t column = (thread >> 6 & 3) * 64 + (thread >> 4 & 3) * 8 + 32 * (uint32_t)q;
             const bool swapped = GEMM_KN_DIRECT && (thread >> 4 & 1) != 0, there = row < tile->rows && column < tile->cols;
             const float by_row = bias == CCL_GEMM_BIAS_BY_ROW ? GEMM_F(gemm_bias)(g->bias + tile->row * 2, row, tile->rows) : 0.0f;

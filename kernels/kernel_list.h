@@ -37,6 +37,16 @@
  * may run either. */
 #define CCL_CUDA_KERNEL_LIST(X) CCL_WORLDS_2_8(X, ll_words, struct ccl_k_words_args)
 
+/* Matrix products alone, in the images of gfx90a, gfx942 and gfx950 (gemm.hip): the GEMM core for benches and tests, which look them up by name. */
+#define CCL_MATRIX_LAYOUTS(X, type, rows)                 \
+    X(gemm_nk_##type##_##rows, struct ccl_k_gemm)         \
+    X(gemm_kn_##type##_##rows, struct ccl_k_gemm)
+#define CCL_MATRIX_KERNEL_LIST(X)   \
+    CCL_MATRIX_LAYOUTS(X, f16, 256) \
+    CCL_MATRIX_LAYOUTS(X, bf16, 256) \
+    CCL_MATRIX_LAYOUTS(X, f16, 128) \
+    CCL_MATRIX_LAYOUTS(X, bf16, 128)
+
 enum ccl_kernel {
 #define CCL_K(name, args) CCL_KERNEL_##name,
     CCL_KERNEL_LIST(CCL_K)

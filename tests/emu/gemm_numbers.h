@@ -144,7 +144,8 @@ static void check_row(const char *what, const struct type *type, const struct cc
 static void check(const char *what, const struct type *type, const struct ccl_k_gemm *g, int from, int to, double *worst)
 {
     bool inner = g->b_layout == CCL_GEMM_K_INNER;
-    double *a = doubles(type, buffers[from].words, g->m, g->k, g->lda, 1);
+    bool a_inner = g->a_layout == CCL_GEMM_K_INNER;
+    double *a = doubles(type, buffers[from].words, g->m, g->k, a_inner ? g->lda : 1, a_inner ? 1 : g->lda);
     double *b = doubles(type, buffers[B].words, g->k, g->n, inner ? 1 : g->ldb, inner ? g->ldb : 1);
     double *exact = malloc(g->n * sizeof(*exact)), *magnitude = malloc(g->n * sizeof(*magnitude));
     int before = test_failures;

@@ -36,14 +36,17 @@ static uint32_t up8(uint32_t x)
     return (x + 7) / 8 * 8;
 }
 
-static void test_shape(const struct emu_kernel *kernel, struct emu_device *device, const struct type *type, bool kn, uint32_t rows, const struct shape *s,
+static void test_shape(const struct emu_kernel *kernel, struct emu_device *device, const struct type *type, const char *layout, uint32_t rows,
+                       const struct shape *s,
                        uint64_t seed, double *worst)
 {
     struct emu_rng rng = {seed};
-    uint32_t lda = up8(s->k) + 8 * s->pad_a, ldb = up8(kn ? s->n : s->k) + 8 * s->pad_b, ldc = up8(s->n) + 8 * s->pad_c;
+    bool kn = strstr(layout, "kn") != NULL, km = layout[0] == 'm';
+    uint32_t a_rows = km ? s->k : s->m, a_columns = km ? s->m : s->k;
+    uint32_t lda = up8(a_columns) + 8 * s->pad_a, ldb = up8(kn ? s->n : s->k) + 8 * s->pad_b, ldc = up8(s->n) + 8 * s->pad_c;
     uint32_t b_rows = kn ? s->k : s->n, b_columns = kn ? s->n : s->k, bias = s->bias == CCL_GEMM_BIAS_BY_ROW ? s->m : s->n;
     struct ccl_k_gemm g = {.lda = lda, .ldb = ldb, .ldc = ldc, .m = s->m, .n = s->n, .k = s->k, .type = type->number, .bias_kind = s->bias,
-                           .b_layout = kn ? CCL_GEMM_K_OUTER : CCL_GEMM_K_INNER, .tile_m = rows, .tile_n = COLUMNS, .tile_k = 64,
+                           .a_layout = km ? CCL_GEMM_K_OUTER : CCL_GEMM_K_INNER, .b_layout = kn ? CCL_GEMM_K_OUTER : CCL_GEMM_K_INNER, .tile_m = rows, .tile_n = COLUMNS, .tile_k = 64,
                            .tiles_m = (s->m + rows - 1) / rows, .tiles_n = (s->n + COLUMNS - 1) / COLUMNS, .blocks_k = (s->k + 63) / 64,
                            .xcds = s->xcds};
     struct emu_launch launch = {.kernel = kernel, .device = device, .grid = s->grid, .threads = 512, .args = &g};
@@ -55,11 +58,11 @@ static void test_shape(const struct emu_kernel *kernel, struct emu_device *devic
     emu_kernel_info(kernel, &info);
     snprintf(what, sizeof(what), "%s %ux%ux%u seed %llu", info.name, s->m, s->n, s->k, (unsigned long long)seed);
     g.group_m = s->group_m < g.tiles_m ? s->group_m : g.tiles_m;
-    g.a = (uint64_t)(uintptr_t)allocate(A, (size_t)s->m * lda);
+    g.a = (uint64_t)(uintptr_t)allocate(A, (size_t)a_rows * lda);
     g.b = (uint64_t)(uintptr_t)allocate(B, (size_t)b_rows * ldb);
     g.c = (uint64_t)(uintptr_t)allocate(C, (size_t)s->m * ldc);
     g.bias = (uint64_t)(uintptr_t)allocate(BIAS, bias);
-    fill(type, &rng, buffers[A].words, s->m, s->k, lda);
+    fill(type, &rng, buffers[A].words, a_rows, a_columns, lda);
     fill(type, &rng, buffers[B].words, b_rows, b_columns, ldb);
     fill(type, &rng, buffers[BIAS].words, 1, bias, bias);
     for (size_t i = 0; i < (size_t)s->m * ldc; i++) {
@@ -73,7 +76,7 @@ static void test_shape(const struct emu_kernel *kernel, struct emu_device *devic
     check(what, type, &g, A, C, worst);
 }
 
-/* gemm_LAYOUT_TYPE_ROWS */
+/* gemm_LAYOUT_TYPE_ROWS; LAYOUT: m for A as [k][m], then that of B. */
 static void test_kernel(const struct emu_kernel *kernel, struct emu_device *device, const char *arch, uint64_t first_seed, double *worst)
 {
     struct emu_kernel_info info;
@@ -88,7 +91,7 @@ static void test_kernel(const struct emu_kernel *kernel, struct emu_device *devi
         return;
     }
     for (size_t i = 0; i < NUM_SHAPES; i++) {
-        test_shape(kernel, device, &types[strcmp(type, "bf16") == 0], strcmp(layout, "kn") == 0, rows, &shapes[i], first_seed + i, worst);
+        test_shape(kernel, device, &types[strcmp(type, "bf16") == 0], layout, rows, &shapes[i], first_seed + i, worst);
     }
     emu_counts_of(kernel, &counts, &launches);
     TEST_EQ(launches, NUM_SHAPES);
@@ -139,9 +142,9 @@ int main(int argc, char **argv)
                 seed += 100;
                 kernels++;
             }
-            TEST_EQ(kernels, 8);
+            TEST_CHECK(kernels > 1);
         }
-        printf("%s: %d kernels, %zu shapes, largest error %.2f of the bound\n", arch, kernels, NUM_SHAPES, worst);
+        printf("%s: %d kernels, %zu shapes, largest error %.2f of the bound\n", argv[file], kernels, NUM_SHAPES, worst);
         emu_counts_print(stdout);
         emu_program_free(program);
         emu_device_free(device);

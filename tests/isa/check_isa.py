@@ -119,6 +119,7 @@ def main():
     parser.add_argument('--arch', required=True)
     parser.add_argument('--clang', required=True)
     parser.add_argument('--write', action='store_true', help='renew the table in docs/kernels.md')
+    parser.add_argument('--also', nargs=2, action='append', default=[], metavar=('SOURCE', 'OBJECT'), help='kernels of a test, with their ISA lines')
     parser.add_argument('objects', nargs='+', help='code objects, with and without trace')
     args = parser.parse_args()
     if not all(code_object.find_tool(t) for t in ('llvm-objdump', 'llvm-readelf')):
@@ -142,6 +143,12 @@ def main():
                 rows.append(gates.describe(k, arch))
         all_kernels.update({} if traced else kernels)
     gates.print_table(rows)
+    for source, path in args.also:
+        own, kernels = gates.read_budgets([source]), code_object.read_code_object(path)
+        for k in kernels.values():
+            for text in gates.check_kernel(k, arch, gates.budget_of(own, k, arch)):
+                print(f'{os.path.basename(path)}: {k.name}: {text}')
+                failed += 1
     with tempfile.TemporaryDirectory() as folder:
         wrong, number = check_rejections(args.clang, arch, folder)
         failed += wrong
