@@ -38,6 +38,8 @@ enum ccl_op {
     CCL_OP_SCATTER,
     CCL_OP_SEND,
     CCL_OP_RECV,
+    CCL_OP_ALL_GATHER_MATMUL,
+    CCL_OP_MATMUL_ALL_GATHER,
     CCL_NUM_OPS
 };
 #define CCL_WORD1(op, type, redop, root) \
@@ -51,6 +53,7 @@ struct ccl_k_desc {
     uint64_t rows, count; /* 1-D: rows 1, count elements per rank */
     uint64_t ld;          /* of the receive buffer, elements */
     uint64_t ld_send;     /* of the send buffer, elements; where it must agree (variant copy), else 0 */
+    /* Matrix products: variant is the cclAlgorithm_t, tiles those of C, rows x count is C, ld is K, ld_send the pitch that must agree. */
 };
 
 /* One record of a failure, written by one rank into its slot of every rank's host page; one block of its kernels, or its host. 128 bytes. */

@@ -231,6 +231,7 @@ CCL_DEVICE void ccl_block_sync(void) {}
 /* Streaming copies end with their own store fence (host_copy.c); all other payload stores are ordered by the release of the flag's fence,
  * which is nothing on x86. CCL_LITMUS_NO_RELEASE, for tests only, leaves it out: the thread sanitizer must then report a race. */
 CCL_DEVICE void ccl_block_release_system(void) {}
+CCL_DEVICE void ccl_flag_release_system(void) {}
 CCL_DEVICE void ccl_warp_sync(void) {}
 CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return x; }
 #define CCL_AFRESH(a) ((void)(a))
@@ -273,6 +274,7 @@ CCL_DEVICE void ccl_spin(uint32_t flags)
 
 #if !defined(CCL_ON_HOST)
 #define CCL_NO_UNROLL _Pragma("unroll 1")
+#define ccl_publish_system ccl_store_relaxed_system_u64 /* behind ccl_flag_release_system */
 #define CCL_DEAD_GRACE_NS 1000000000u /* kernels of a dead process may run on for a moment (MPS) */
 #define ccl_note_failure()
 #define CCL_ADVERT_BODY "advert_packets.h"

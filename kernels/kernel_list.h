@@ -32,17 +32,35 @@
     X(copy_open, struct ccl_k_coll_args)          \
     X(copy_close, struct ccl_k_coll_args)
 
+/* On the host backend only, until the GPUs have their GEMM cores: fused matrix products. */
+#define CCL_HOST_KERNEL_LIST(X)                   \
+    X(gather_matmul, struct ccl_k_matmul_args)    \
+    X(matmul_gather, struct ccl_k_matmul_args)    \
+    X(matmul_local, struct ccl_k_matmul_args)
+
 /* In NVIDIA's untraced images only (device property ll_words). ll_words_W: ll_W for parts that are runs of 8-byte words; ranks of one operation
  * may run either. */
 #define CCL_CUDA_KERNEL_LIST(X) CCL_WORLDS_2_8(X, ll_words, struct ccl_k_words_args)
+
+/* Matrix products alone, in the images of gfx90a, gfx942 and gfx950 (gemm.hip): the GEMM core for benches and tests, which look them up by name. */
+#define CCL_MATRIX_LAYOUTS(X, type, rows)                 \
+    X(gemm_nk_##type##_##rows, struct ccl_k_gemm)         \
+    X(gemm_kn_##type##_##rows, struct ccl_k_gemm)
+#define CCL_MATRIX_KERNEL_LIST(X)   \
+    CCL_MATRIX_LAYOUTS(X, f16, 256) \
+    CCL_MATRIX_LAYOUTS(X, bf16, 256) \
+    CCL_MATRIX_LAYOUTS(X, f16, 128) \
+    CCL_MATRIX_LAYOUTS(X, bf16, 128)
 
 enum ccl_kernel {
 #define CCL_K(name, args) CCL_KERNEL_##name,
     CCL_KERNEL_LIST(CCL_K)
     CCL_CUDA_KERNEL_LIST(CCL_K)
+    CCL_HOST_KERNEL_LIST(CCL_K)
 #undef CCL_K
-        CCL_NUM_KERNELS,
-    CCL_NUM_COMMON_KERNELS = CCL_KERNEL_ll_words_2 /* kernels of all backends come first */
+        CCL_END_KERNELS,
+    CCL_NUM_COMMON_KERNELS = CCL_KERNEL_ll_words_2, /* kernels of all backends come first */
+    CCL_NUM_KERNELS = CCL_KERNEL_gather_matmul      /* then those of GPUs */
 };
 
 #endif

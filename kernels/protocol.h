@@ -123,6 +123,13 @@ CCL_DEVICE void ccl_notify(CCL_ARGS a, uint32_t rank)
     }
 }
 
+/* Between two tasks of a block: somebody has failed, or the communicator is aborted. */
+CCL_DEVICE uint32_t ccl_told_to_stop(CCL_ARGS a)
+{
+    return (uint32_t)ccl_load_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->priv)->stop) != 0 ||
+           ccl_load_relaxed_system_u64((uint64_t) & ((const struct ccl_k_page *)a->page)->abort) != 0;
+}
+
 #else
 
 /* Every 64 polls a device word, every 1024 one lane a warp looks at host pages: reads of them cost 0.5 to 1 us and serialise. Death, and a peer that has
@@ -183,6 +190,11 @@ CCL_DEVICE uint64_t ccl_wait_word(CCL_ARGS a, uint64_t addr, uint32_t tag, uint3
 
 CCL_DEVICE void ccl_notify_fence(CCL_ARGS a) { (void)a; }
 CCL_DEVICE void ccl_notify(CCL_ARGS a, uint32_t rank) { (void)a, (void)rank; }
+/* The waits of other blocks look at the host page. */
+CCL_DEVICE uint32_t ccl_told_to_stop(CCL_ARGS a)
+{
+    return (uint32_t)ccl_load_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->priv)->stop) != 0;
+}
 
 #endif
 

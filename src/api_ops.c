@@ -7,19 +7,6 @@
 #include "coll/coll.h"
 #include "heap/heap.h"
 
-static cclResult_t read_call_config(const cclCallConfig_t *user, cclCallConfig_t *out)
-{
-    const cclCallConfig_t dflt = CCL_CALL_CONFIG_INITIALIZER;
-    CCL_CHECK(user->magic == CCL_STRUCT_MAGIC && user->size >= offsetof(cclCallConfig_t, comm_sms), cclInvalidArgument,
-              CCL_COLL, "config: magic %#x size %zu, was it initialised with CCL_CALL_CONFIG_INITIALIZER?", user->magic,
-              user->size);
-    *out = dflt;
-    memcpy(out, user, ccl_min_size(user->size, sizeof(*out)));
-    out->size = sizeof(*out);
-    out->version = CCL_VERSION;
-    return cclSuccess;
-}
-
 /* ---- memory ---- */
 
 struct heap_job {
@@ -196,7 +183,7 @@ cclResult_t cclAllGather2D(const void *send, size_t ld_send, void *recv, size_t 
                            ld_send < n ? "ld_send" : "ld_recv", ld_send < n ? ld_send : ld_recv, n);
     }
     if (rc == cclSuccess && config != NULL) {
-        rc = read_call_config(config, &call.config);
+        rc = ccl_api_read_call_config(config, &call.config);
     }
     if (rc == cclSuccess && m != 0 && n != 0) {
         rc = submit_all_gather(comm, &call, stream);
@@ -209,10 +196,10 @@ cclResult_t cclGetEffectiveConfig(cclComm_t comm, cclCallConfig_t *config)
     CCL_TRY(ccl_api_check_comm(comm, "cclGetEffectiveConfig"));
     CCL_TRY(ccl_api_check_ptr(config, "cclGetEffectiveConfig", "config"));
     cclCallConfig_t checked;
-    CCL_TRY(read_call_config(config, &checked));
-    CCL_CHECK(comm->has_effective, cclInvalidUsage, CCL_COLL, "cclGetEffectiveConfig: nothing was enqueued yet");
+    CCL_TRY(ccl_api_read_call_config(config, &checked));
+    CCL_CHECK(comm->effective != NULL, cclInvalidUsage, CCL_COLL, "cclGetEffectiveConfig: nothing was enqueued yet");
     size_t size = ccl_min_size(config->size, sizeof(*config));
-    cclCallConfig_t out = comm->plan.effective;
+    cclCallConfig_t out = *comm->effective;
     out.size = size;
     memcpy(config, &out, size);
     return cclSuccess;

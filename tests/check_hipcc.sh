@@ -22,8 +22,19 @@ complain() {
 
 rm -rf "$folder"
 mkdir -p "$folder"
+lists="CCL_KERNEL_LIST(CCL_K)"
 for file in "$source"/kernels/*.hip; do
     stem=$(basename "$file" .hip)
+    # The build leaves a file out for a compiler without the builtin that it names.
+    builtin=$(sed -n 's/^.*NEEDS \(__builtin_[a-z0-9_]*\).*$/\1/p' "$file")
+    if [ -n "$builtin" ]; then
+        printf '#if !__has_builtin(%s)\n#error\n#endif\n' "$builtin" >"$folder/probe.hip"
+        if ! "$hipcc" "$@" --offload-arch=gfx90a -o "$folder/probe.co" "$folder/probe.hip" >"$folder/log" 2>&1; then
+            echo "$stem.hip left out: no $builtin"
+            continue
+        fi
+        lists="$lists CCL_MATRIX_KERNEL_LIST(CCL_K)"
+    fi
     object=$folder/${stem}_gfx90a.co
     # hipcc asks another program for the GPUs of this machine and shows how it fails where there are none.
     if ! "$hipcc" "$@" --offload-arch=gfx90a -o "$object" "$file" >"$folder/log" 2>&1; then
@@ -35,10 +46,10 @@ for file in "$source"/kernels/*.hip; do
     "$readelf" -h "$object" | grep -qi '0x53f' || complain "$stem: not for gfx90a with any setting of xnack and sramecc"
     "$readelf" --notes "$object" >>"$folder/notes"
 done
-rm -f "$folder/log"
+rm -f "$folder/log" "$folder"/probe.*
 [ "$failed" -eq 0 ] || exit 1
 
-printf '#include "kernel_list.h"\n#define CCL_K(name, args) kernel ccl_k_##name\nCCL_KERNEL_LIST(CCL_K)\n' |
+printf '#include "kernel_list.h"\n#define CCL_K(name, args) kernel ccl_k_##name\n%s\n' "$lists" |
     "$cc" -E -P -I"$source/kernels" -I"$source/include" -x c - | tr -s ' ' '\n' | grep '^ccl_k_' | sort >"$folder/want"
 sed -n 's/^ *\.name: *\(ccl_k_[^.]*\)$/\1/p' "$folder/notes" | sort >"$folder/got"
 cmp "$folder/want" "$folder/got" || complain "kernels: $(diff "$folder/want" "$folder/got" | grep '^[<>]' | tr '\n' ' ')"

@@ -15,6 +15,7 @@ PUBLIC = ["include/ccl/ccl.h"]
 DEVICE = ["include/ccl/device.h"]
 UTIL = PUBLIC + ["src/util/*"]
 KERNEL_ARGS = ["kernels/args.h", "kernels/kernel_list.h"]
+MATMUL_ARGS = ["kernels/matmul_args.h", "kernels/matmul_map.h", "kernels/gemm.h"]
 
 # (files, what they may include of this tree, kinds of foreign headers beyond the C library). The first match counts. A file may
 # always include headers of its own folder, unless ALONE is in the list.
@@ -31,8 +32,9 @@ RULES = [
     ("src/api_helpers.c", UTIL + ["src/comm/*", "src/runtime/runtime.h"], []),
     ("src/comm/*", UTIL + ["src/bootstrap/*", "src/heap/*", "src/runtime/runtime.h", "src/trace/*"] + KERNEL_ARGS, []),
     ("src/coll/*", UTIL + ["src/comm/comm.h", "src/comm/group.h", "src/heap/heap.h", "src/runtime/runtime.h", "src/trace/trace.h"] + KERNEL_ARGS, []),
-    ("src/fused/*", UTIL + ["src/comm/comm.h", "src/coll/*.h", "src/heap/heap.h", "src/runtime/runtime.h", "src/trace/trace.h"]
-     + KERNEL_ARGS, []),
+    ("src/api_matmul.c", UTIL + ["src/api.h", "src/comm/*", "src/fused/*"], []),
+    ("src/fused/*", UTIL + ["src/comm/comm.h", "src/comm/group.h", "src/coll/*.h", "src/heap/heap.h", "src/runtime/runtime.h", "src/trace/trace.h"]
+     + KERNEL_ARGS + MATMUL_ARGS, []),
     ("src/heap/alloc.[ch]", UTIL + [ALONE, "src/heap/alloc.h"], []),
     # args.h: the heap fills the table of window bases that kernels read.
     ("src/heap/*", UTIL + ["src/runtime/runtime.h", "src/bootstrap/bootstrap.h", "src/bootstrap/monitor.h", "kernels/args.h"], []),

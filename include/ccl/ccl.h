@@ -49,6 +49,7 @@ typedef struct cclComm *cclComm_t;
 typedef struct cclStream *cclStream_t; /* NULL is the default stream: of the communicator's device, in the portable helpers of the current one */
 typedef struct cclEvent *cclEvent_t;
 typedef struct cclGraph *cclGraph_t; /* operations captured once, launched as often as wanted */
+typedef struct cclMatmulWorkspace *cclMatmulWorkspace_t; /* memory of the fused matrix products of one communicator */
 
 typedef struct {
     char internal[CCL_UNIQUE_ID_BYTES];
@@ -115,6 +116,26 @@ typedef enum {
                                   ranks, or all in place in such receive buffers. The host backend copies with memcpy */
 } cclVariant_t;
 
+/* ---- choices of the fused matrix products ---- */
+
+/* How cclAllGatherMatmul gets at the other ranks' A. */
+typedef enum {
+    cclAlgoAuto = 0,
+    cclAlgoBaseline = 1,  /* the product reads the peers' A where it lies, each tile as soon as its peer has called */
+    cclAlgoHbmBuffer = 2, /* some blocks copy the peers' A to the workspace, tile by tile, others multiply what has arrived */
+    cclAlgoSequential = 3 /* an all-gather to the workspace, then the product */
+} cclAlgorithm_t;
+/* hbm_buffer: how the copy of A lies in the workspace. */
+typedef enum {
+    cclKContiguous = 0, /* [m][k] */
+    cclMContiguous = 1  /* [k][m] */
+} cclLayout_t;
+/* hbm_buffer: who moves A. */
+typedef enum {
+    cclFetchPull = 0, /* a rank reads from its peers */
+    cclFetchPush = 1  /* a rank writes to its peers' workspaces; cclGatherRows and cclKContiguous only */
+} cclFetch_t;
+
 /* Tunables of one call. Initialise with CCL_CALL_CONFIG_INITIALIZER, then set what you want to fix; CCL_UNSET leaves the
  * choice to the library. All ranks must pass equal values. Values that cannot be honoured are cclInvalidArgument (or
  * cclInvalidUsage where it depends on the buffers), and the error text names the field and the value. */
@@ -126,8 +147,16 @@ typedef struct {
     int tile_m, tile_n; /* rows and columns of a tile, elements */
     int peers_per_wait; /* 1, 2, 4 or the world size: peers served between two waits for loads; without effect on the host backend */
     int threads;        /* per block; 1 on the host backend */
-    int algorithm, layout, fetch; /* fused operations only */
-    int gemm_tile_m, gemm_tile_n, gemm_tile_k, group_m, k_per_flag, num_fetch_sms, fixed_order, trace;
+    /* cclAllGatherMatmul and cclMatmulAllGather only; they take comm_sms, and none of the four behind it: */
+    int algorithm;      /* cclAlgorithm_t */
+    int layout;         /* cclLayout_t */
+    int fetch;          /* cclFetch_t */
+    int gemm_tile_m, gemm_tile_n, gemm_tile_k; /* elements of a tile of C, and of K that are multiplied as one block */
+    int group_m;        /* rows of tiles walked down before one step to the right, 1..rows of tiles */
+    int k_per_flag;     /* K blocks that are announced by one flag, 1..K blocks */
+    int num_fetch_sms;  /* hbm_buffer: blocks that copy before they multiply, 1..comm_sms */
+    int fixed_order;    /* 1: sums run over K from 0 on all ranks, so results are equal to the bit; 0: each rank may begin with its own K shard */
+    int trace;          /* 0: this call leaves no records in a traced communicator, 1: it does */
 } cclCallConfig_t;
 
 #define CCL_CALL_CONFIG_INITIALIZER                                                                                    \
@@ -151,6 +180,34 @@ typedef struct {
 
 #define CCL_CONFIG_INITIALIZER \
     { sizeof(cclConfig_t), CCL_STRUCT_MAGIC, CCL_VERSION, CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET }
+
+/* ---- fused matrix products: what is multiplied ---- */
+
+typedef enum {
+    cclGatherRows = 0,    /* cclAllGatherMatmul: each rank has so many rows of A */
+    cclGatherColumns = 1, /* cclAllGatherMatmul: each rank has so many columns of A (K shards) */
+    cclGatherOutput = 2   /* cclMatmulAllGather: each rank computes so many rows of C, and all get all of them */
+} cclMatmulGather_t;
+typedef enum { cclBiasNone = 0, cclBiasByColumn = 1, cclBiasByRow = 2 } cclMatmulBias_t;
+
+/* C = A x B + bias; C is [m][n], A [m][k], B [k][n], all of one type, sums in 32-bit floats, rounded once to nearest even.
+ * Leading dimensions are row pitches in elements, multiples of 8, at least as long as a row; a matrix takes rows x pitch elements, and those behind the
+ * end of a row are neither used nor written. Equal on all ranks: everything but ldb, b_transposed and bias, and but ldc in cclAllGatherMatmul. */
+typedef struct {
+    size_t size;
+    unsigned magic, version;
+    size_t m, n, k;     /* of the whole product, 1..2^31-1 */
+    size_t shard;       /* rows (cclGatherColumns: columns) of A on each rank; world size x shard is m (cclGatherColumns: k) */
+    size_t lda, ldb, ldc;
+    cclDataType_t type; /* cclFloat16 or cclBfloat16 */
+    int gather;         /* cclMatmulGather_t */
+    int b_transposed;   /* 0: B is [k][n], 1: B is [n][k] */
+    int bias;           /* cclMatmulBias_t: none, n elements (one a column), or one a row of C: m elements, for cclGatherOutput the `shard` of this rank */
+} cclMatmulDesc_t;
+
+/* m to ldc must be set, and type. */
+#define CCL_MATMUL_DESC_INITIALIZER \
+    { sizeof(cclMatmulDesc_t), CCL_STRUCT_MAGIC, CCL_VERSION, 0, 0, 0, 0, 0, 0, 0, cclNumTypes, cclGatherRows, 0, cclBiasNone }
 
 typedef enum { cclMemPlain = 0, cclMemHeap = 1, cclMemRegistered = 2 } cclMemKind_t;
 
@@ -313,7 +370,35 @@ CCL_API cclResult_t cclRedOpDestroy(cclRedOp_t op, cclComm_t comm);
 CCL_API cclResult_t cclSend(const void *buff, size_t count, cclDataType_t type, int peer, cclComm_t comm, cclStream_t stream);
 CCL_API cclResult_t cclRecv(void *buff, size_t count, cclDataType_t type, int peer, cclComm_t comm, cclStream_t stream);
 
-/* What the last all-gather enqueued on comm really used; no field that applies is CCL_UNSET. config: caller's,
+/* ---- fused matrix products: enqueue and return; stream order; collective over comm ---- */
+
+/* Memory for calls with this desc (and config, may be NULL): staged copies of A or C in the symmetric heap, flags, and scratch. It serves one call after
+ * the other, any that need no more of each kind of memory, with whatever pointers. Collective; blocks. Inside a group it runs at cclGroupEnd.
+ * On success *ws is the caller's, for cclMatmulWorkspaceDestroy; memory goes with the communicator at the latest. cclInvalidArgument: desc or config as for the
+ * calls below. cclInvalidUsage: the backend has no such operations (named; host has). cclSystemError: out of memory on some rank; nothing is left. */
+CCL_API cclResult_t cclMatmulWorkspaceCreate(cclComm_t comm, const cclMatmulDesc_t *desc, const cclCallConfig_t *config,
+                                             cclMatmulWorkspace_t *ws);
+/* Collective. Waits for the enqueued operations of the communicator. NULL on all ranks is fine. cclInvalidArgument: not a live workspace. Not after its
+ * communicator was destroyed. */
+CCL_API cclResult_t cclMatmulWorkspaceDestroy(cclMatmulWorkspace_t ws);
+/* c = gather(a) x b + bias on every rank. a: this rank's shard, [shard][k] or (cclGatherColumns) [m][shard]; b: [k][n] or [n][k]; c: [m][n]; bias: see desc, NULL with
+ * cclBiasNone. All 16-byte aligned device memory, borrowed until the stream has passed the operation; c must not overlap the others. Peers read a where it lies if it
+ * is in a window that all of them have mapped (cclMemAlloc, cclCommRegister), else it is copied to the workspace first, which is said at
+ * CCL_DEBUG=INFO. When the call has completed on this rank's stream, no peer reads its a any more. ws NULL: the communicator makes a workspace at the
+ * first use (then the call blocks like cclMatmulWorkspaceCreate, and is refused while the stream is captured: cclInvalidUsage) and keeps it.
+ * cclInvalidArgument, with the name and the value, before anything is enqueued: type, sizes, shards that do not add up, leading dimensions, config that cannot cover
+ * the shape, workspace that is too small. These depend on what is equal on all ranks, so all ranks get them. A workspace of another communicator, or a misaligned
+ * pointer, may concern one rank alone: then the peers get cclInvalidUsage or cclInvalidArgument from their streams' synchronisation, and the communicator is of no
+ * more use. Ranks that disagree about desc, config or workspace get cclInvalidUsage as in cclAllGather. */
+CCL_API cclResult_t cclAllGatherMatmul(const cclMatmulDesc_t *desc, const void *a, const void *b, const void *bias, void *c,
+                                       cclMatmulWorkspace_t ws, const cclCallConfig_t *config, cclComm_t comm, cclStream_t stream);
+/* Rows rank x shard .. of c, on every rank, = a x b + bias of that rank: a is [shard][k], c [m][n]. Tiles go to the peers' c as they are computed, starting
+ * with the next rank's. Where c lies in no window that all peers have mapped they go to the workspace and are copied from there. Everything else as in
+ * cclAllGatherMatmul; desc.gather is cclGatherOutput, and algorithm, layout, fetch, k_per_flag and num_fetch_sms must be unset. */
+CCL_API cclResult_t cclMatmulAllGather(const cclMatmulDesc_t *desc, const void *a, const void *b, const void *bias, void *c,
+                                       cclMatmulWorkspace_t ws, const cclCallConfig_t *config, cclComm_t comm, cclStream_t stream);
+
+/* What the last all-gather or matrix product enqueued on comm really used; no field that applies is CCL_UNSET. config: caller's,
  * initialised (its size field is honoured). cclInvalidUsage: nothing was enqueued yet. */
 CCL_API cclResult_t cclGetEffectiveConfig(cclComm_t comm, cclCallConfig_t *config);
 

@@ -153,7 +153,7 @@ static cclResult_t all_gather(cclComm_t comm, const struct ccl_coll_call *call, 
     } else {
         CCL_TRY(set_window(comm, call->recv));
     }
-    comm->has_effective = true;
+    comm->effective = &comm->plan.effective;
     if (comm->plan.effective.variant == cclVariantDirect || comm->plan.effective.variant == cclVariantStaged) {
         comm->plan.effective.variant = a->where != 0 && !(a->flags & CCL_F_FORCE_STAGED) ? cclVariantDirect : cclVariantStaged;
     }

@@ -19,6 +19,9 @@
 /* By cclVariant_t, as CCL_VARIANT spells them. */
 extern const char *const ccl_variant_names[CCL_NUM_VARIANTS];
 
+#define CCL_NUM_ALGORITHMS (cclAlgoSequential + 1)
+extern const char *const ccl_algorithm_names[CCL_NUM_ALGORITHMS];
+
 /* Agreed at init, equal on all ranks: rank 0's choice, or the minimum where it is a limit. */
 struct ccl_agreed {
     uint64_t world_id;  /* random; names the world within a process */
@@ -101,7 +104,11 @@ struct cclComm {
     const struct ccl_k_desc *called; /* of the last call; NULL: in args */
     struct ccl_redop *redops; /* handle cclNumOps is the first */
     int num_redops;
-    bool has_effective;
+    const cclCallConfig_t *effective; /* of the last enqueued operation; NULL: none yet */
+    cclCallConfig_t matmul_effective;
+    struct cclMatmulWorkspace *workspaces;     /* of fused matrix products, all there are */
+    struct cclMatmulWorkspace *auto_workspace; /* the one for calls that bring none */
+    void (*free_workspaces)(cclComm_t comm);   /* set with the first one: their memory outside the heap, at the end */
     bool used_stream;
     struct cclStream *last_stream;
     struct ccl_chain *chain;

@@ -17,8 +17,10 @@
 
 static const char *const op_names[CCL_NUM_OPS] = {"nothing",     "barrier",        "all_gather", "all_gather_2d", "all_reduce", "reduce_scatter",
                                                   "reduce",      "broadcast",      "all_to_all", "all_to_all_v",  "gather",     "scatter",
-                                                  "send",        "recv"};
+                                                  "send",        "recv",           "all_gather_matmul", "matmul_all_gather"};
 static const char *const redop_names[] = {"sum", "prod", "max", "min", "avg", "premulsum"};
+/* By cclAlgorithm_t; auto is cclMatmulAllGather, which has only one. */
+const char *const ccl_algorithm_names[CCL_NUM_ALGORITHMS] = {"fused", "baseline", "hbm_buffer", "sequential"};
 static const char *const type_names[cclNumTypes] = {"int8",    "uint8",   "int32",    "uint32",      "int64",      "uint64", "float16",
                                                     "float32", "float64", "bfloat16", "float8_e4m3", "float8_e5m2"};
 
@@ -45,6 +47,10 @@ static void describe_call(const struct ccl_k_desc *d, char *text, size_t bytes)
     const char *variant = d->variant < CCL_NUM_VARIANTS ? ccl_variant_names[d->variant] : "?";
     if (op == CCL_OP_BARRIER || op == CCL_OP_NONE) {
         snprintf(text, bytes, "%s", ccl_comm_op_name(op));
+    } else if (op == CCL_OP_ALL_GATHER_MATMUL || op == CCL_OP_MATMUL_ALL_GATHER) {
+        snprintf(text, bytes, "%s %llu x %llu x %llu %s %llu %s (%s, %u blocks, tile %u x %u)", ccl_comm_op_name(op), (unsigned long long)d->rows,
+                 (unsigned long long)d->count, (unsigned long long)d->ld, op == CCL_OP_ALL_GATHER_MATMUL ? "lda" : "ldc", (unsigned long long)d->ld_send,
+                 ccl_comm_type_name(type), d->variant < CCL_NUM_ALGORITHMS ? ccl_algorithm_names[d->variant] : "?", d->blocks, d->tile_m, d->tile_n);
     } else if (d->variant == cclVariantCopy) {
         snprintf(text, bytes, "%s %llu x %llu ld %llu, send ld %llu, %s (copy)", ccl_comm_op_name(op), (unsigned long long)d->rows,
                  (unsigned long long)d->count, (unsigned long long)d->ld, (unsigned long long)d->ld_send, ccl_comm_type_name(type));
@@ -164,6 +170,10 @@ static void describe(cclComm_t comm, uint64_t word, char *text, size_t bytes)
     case CCL_REASON_NO_WINDOW:
         if (e.mine.variant == cclVariantCopy) {
             snprintf(text, bytes, "variant copy: the send buffer of rank %d lies in no heap chunk (in place: the receive buffer), %s", e.rank, call);
+            break;
+        }
+        if ((e.mine.word1 & 63) == CCL_OP_ALL_GATHER_MATMUL || (e.mine.word1 & 63) == CCL_OP_MATMUL_ALL_GATHER) {
+            snprintf(text, bytes, "rank %d has not mapped the memory of rank %d yet (registered just now, or deregistered), %s", e.rank, e.peer, call);
             break;
         }
         snprintf(text, bytes, "variant direct: the receive buffer of rank %d lies in no window that rank %d can store into, %s",

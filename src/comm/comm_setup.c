@@ -418,6 +418,9 @@ void ccl_comm_release(cclComm_t comm, bool unclean)
     if (comm->page != NULL) {
         close_page(comm); /* before anything is freed: freeing may wait for kernels of this process that wait for this rank */
     }
+    if (comm->free_workspaces != NULL) {
+        comm->free_workspaces(comm);
+    }
     if (comm->heap != NULL) {
         ccl_heap_keep(comm->heap, &kept);
     }

@@ -9,7 +9,7 @@
 
 #include "util/log.h"
 
-#define ARG_BYTES 256
+#define ARG_BYTES 320
 
 struct job {
     struct job *next;

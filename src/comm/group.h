@@ -9,7 +9,7 @@
 
 enum ccl_job_kind { CCL_JOB_SETUP, CCL_JOB_ENQUEUE, CCL_JOB_BATCH };
 
-/* arg: copied, `bytes` long (at most 256). comm: NULL for init, whose jobs are all independent. stream: where an enqueue goes. run of an
+/* arg: copied, `bytes` long (at most 320). comm: NULL for init, whose jobs are all independent. stream: where an enqueue goes. run of an
  * enqueue is called with the stream to use, which may be another one than the user's. */
 typedef cclResult_t (*ccl_job_fn)(void *arg, struct cclStream *stream);
 

@@ -229,6 +229,145 @@ static bool mfma_float(struct emu_wave *w, const struct emu_inst *i)
     return true;
 }
 
+/* ---- 16-bit inputs, m of 16 or 32: nearly all that is executed ---- */
+
+typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
+typedef uint32_t eight_bits __attribute__((vector_size(32), aligned(4), may_alias));
+
+/* Numbers of one half of the dwords of 8 lanes. fp16: exponent and mantissa moved to their places and scaled by 2^112, denormals become normal; infinities
+ * and NaNs have the largest exponent in both formats. */
+static inline __attribute__((always_inline)) void widen(const eight_bits *in, unsigned shift, bool bf16, float *out)
+{
+    eight_bits half = *in >> shift & 0xffffu;
+    const eight_bits scale = {0x77800000, 0x77800000, 0x77800000, 0x77800000, 0x77800000, 0x77800000, 0x77800000, 0x77800000};
+    eight_bits magnitude = (half & 0x7fffu) << 13, special = (eight_bits)((half & 0x7c00u) == 0x7c00u);
+
+    magnitude = (eight_bits)((eight)magnitude * (eight)scale);
+    if (bf16) {
+        *(eight_bits *)(void *)out = half << 16;
+    } else {
+        *(eight_bits *)(void *)out = (half & 0x8000u) << 16 | magnitude | (special & 0x7f800000u);
+    }
+}
+
+/* Elements of A or B into out[block][k][row or column]. */
+static inline __attribute__((always_inline)) void load_halves(struct emu_wave *w, const struct emu_operand *o, const struct shape *s, float *out)
+{
+    unsigned m = s->m, per_lane = m * s->k * s->blocks / 64u;
+
+    for (unsigned d = 0; d < per_lane / 2; d++) {
+        const uint32_t *row = emu_v(w, o, d);
+
+        for (unsigned lane = 0; lane < EMU_LANES; lane += 8) {
+            unsigned at = lane / m, block = at % s->blocks, k = at / s->blocks * per_lane + 2 * d;
+            float *to = out + (block * s->k + k) * m + lane % m;
+
+            widen((const eight_bits *)(row + lane), 0, s->type == BF16, to);
+            widen((const eight_bits *)(row + lane), 16, s->type == BF16, to + m);
+        }
+    }
+}
+
+/* 16 columns of 4 rows. The products are exact, so that two roundings are one. */
+static inline __attribute__((always_inline)) void multiply_rows(float *const rows[4], const float *a, const float *b, unsigned k, unsigned m)
+{
+    eight sums[4][2];
+
+    for (unsigned r = 0; r < 4; r++) {
+        sums[r][0] = *(const eight *)rows[r];
+        sums[r][1] = *(const eight *)(rows[r] + 8);
+    }
+    for (unsigned n = 0; n < k; n++) {
+        eight b0 = *(const eight *)(b + n * m), b1 = *(const eight *)(b + n * m + 8);
+
+#pragma GCC unroll 4
+        for (unsigned r = 0; r < 4; r++) {
+            sums[r][0] += a[n * m + r] * b0;
+            sums[r][1] += a[n * m + r] * b1;
+        }
+    }
+    for (unsigned r = 0; r < 4; r++) {
+        *(eight *)rows[r] = sums[r][0];
+        *(eight *)(rows[r] + 8) = sums[r][1];
+    }
+}
+
+/* C is in D's registers already. */
+static inline __attribute__((always_inline)) void multiply_halves(struct emu_wave *w, const struct emu_inst *i, const struct shape *s)
+{
+    float a[MAX_INPUT], b[MAX_INPUT];
+
+    load_halves(w, &i->ops[1], s, a);
+    load_halves(w, &i->ops[2], s, b);
+    for (unsigned block = 0; block < s->blocks; block++) {
+        for (unsigned row = 0; row < s->m; row += 4) { /* neighbours in a lane */
+            struct place p = output_place(s, block, row);
+
+            for (unsigned column = 0; column < s->m; column += 16) {
+                float *rows[4];
+
+                for (unsigned r = 0; r < 4; r++) {
+                    rows[r] = (float *)(void *)(emu_v(w, &i->ops[0], p.item + r) + p.lane + column);
+                }
+                multiply_rows(rows, a + block * s->k * s->m + row, b + block * s->k * s->m + column, s->k, s->m);
+            }
+        }
+    }
+}
+
+#if defined(__x86_64__)
+static __attribute__((target("avx2"))) void multiply_halves_avx2(struct emu_wave *w, const struct emu_inst *i, const struct shape *s)
+{
+    multiply_halves(w, i, s);
+}
+#endif
+
+static void multiply_halves_plain(struct emu_wave *w, const struct emu_inst *i, const struct shape *s)
+{
+    multiply_halves(w, i, s);
+}
+
+static unsigned register_of(const struct emu_operand *o)
+{
+    return (o->kind == EMU_AGPR ? 256u : 0u) + o->index;
+}
+
+static bool overlap(const struct emu_operand *x, const struct emu_operand *y)
+{
+    return (y->kind == EMU_VGPR || y->kind == EMU_AGPR) && register_of(x) < register_of(y) + y->count && register_of(y) < register_of(x) + x->count;
+}
+
+static bool mfma_half(struct emu_wave *w, const struct emu_inst *i)
+{
+    const struct shape *s = &shapes[i->sub];
+    const struct emu_operand *d = &i->ops[0], *c = &i->ops[3];
+
+    /* Inputs are taken before D is written; only C may be D. */
+    if (s->m < 16 || overlap(d, &i->ops[1]) || overlap(d, &i->ops[2]) || (overlap(d, c) && register_of(d) != register_of(c))) {
+        return mfma_float(w, i);
+    }
+    for (unsigned n = 0; n < d->count; n++) {
+        if (c->kind == EMU_IMM) {
+            for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+                emu_v(w, d, n)[lane] = c->value;
+            }
+        } else if (register_of(d) != register_of(c)) {
+            memcpy(emu_v(w, d, n), emu_v(w, c, n), sizeof(emu_lanes));
+        }
+    }
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        multiply_halves_avx2(w, i, s);
+    } else {
+        multiply_halves_plain(w, i, s);
+    }
+#else
+    multiply_halves_plain(w, i, s);
+#endif
+    mark_known(w, d);
+    return true;
+}
+
 static bool mfma_i8(struct emu_wave *w, const struct emu_inst *i)
 {
     const struct shape *s = &shapes[i->sub];
@@ -292,6 +431,8 @@ static bool mfma(struct emu_wave *w, const struct emu_inst *i)
     switch (shapes[i->sub].type) {
     case F64: return mfma_f64(w, i);
     case I8: return mfma_i8(w, i);
+    case F16:
+    case BF16: return mfma_half(w, i);
     default: return mfma_float(w, i);
     }
 }

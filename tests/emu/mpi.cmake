@@ -61,7 +61,8 @@ if(Python3_FOUND AND gfx942 IN_LIST emu_built)
   file(MAKE_DIRECTORY ${mutant_dir})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/mutant_list.py)
   execute_process(COMMAND ${Python3_EXECUTABLE} ${mutants_py} list OUTPUT_VARIABLE mutants COMMAND_ERROR_IS_FATAL ANY)
-  file(GLOB mutable_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*.h ${PROJECT_SOURCE_DIR}/kernels/*.hip ${PROJECT_SOURCE_DIR}/include/ccl/*.h)
+  file(GLOB mutable_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/kernels/*.h ${PROJECT_SOURCE_DIR}/kernels/*.hip ${PROJECT_SOURCE_DIR}/include/ccl/*.h
+       litmus/*.hip)
   set(mutant_objects)
   foreach(mutant ${mutants})
     add_custom_command(OUTPUT ${mutant_dir}/${mutant}.co
@@ -70,7 +71,8 @@ if(Python3_FOUND AND gfx942 IN_LIST emu_built)
     list(APPEND mutant_objects ${mutant_dir}/${mutant}.co)
   endforeach()
   add_custom_target(emu_mutants ALL DEPENDS ${mutant_objects})
-  add_test(NAME emu.mutants COMMAND ${Python3_EXECUTABLE} ${mutants_py} run ${mutant_dir} $<TARGET_FILE:emu_schedules> gfx942
+  add_test(NAME emu.mutants COMMAND ${Python3_EXECUTABLE} ${mutants_py} run ${mutant_dir} $<TARGET_FILE:emu_schedules>
+           $<TARGET_FILE:emu_gemm_hook> gfx942
            --gate "${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/isa/gates.py --arch gfx942")
   ccl_set_test_properties(emu.mutants LABELS unit emu TIMEOUT 300 PROCESSORS 2)
 endif()

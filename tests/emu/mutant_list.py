@@ -16,6 +16,8 @@ class Mutant:
     only: int = DIRECT
     kernels: list = field(default_factory=lambda: ["push_3"])  # compiled
     schedules: int = 200
+    source: str = ""  # compiled; default: the .hip file of the kernels' family
+    arch: str = ""  # default: the one of the whole run
 
 
 def ll(name, what, edits, **more):
@@ -24,6 +26,8 @@ def ll(name, what, edits, **more):
 
 def coll(kernel, name, what, edits):
     return Mutant(name, what, edits, case=kernel, only={"parts": PARTS, "reduce": REDUCE, "p2p": P2P}[kernel], kernels=[kernel])
+def gemm(name, what, arch, edits, kernel="nk_bf16_256"):
+    return Mutant(name, what, edits, case="gemm_hook", kernels=[kernel], source="tests/emu/litmus/gemm_hook.hip", arch=arch)
 
 
 BLOCK_RELEASE = """    ccl_fence_release_system();
@@ -196,4 +200,24 @@ MUTANTS = [
     coll("p2p", "p2p_next_early", "threads take the next move before all have read the last one",
          [("kernels/p2p.hip", "        ccl_move_rows(b->move.dst, bytes, b->move.src, bytes, 1, bytes, 0);\n        ccl_block_release_system();",
            "        ccl_move_rows(b->move.dst, bytes, b->move.src, bytes, 1, bytes, 0);\n        ccl_fence_release_system();")]),
+    # the GEMM core
+    gemm("gemm_wait_second", "the second half of a block is read before its last loads are waited for", "gfx950",
+         [("kernels/gemm_cdna_direct_step.h", "GEMM_WAIT_VM(GEMM_LOADS);", "GEMM_WAIT_VM(GEMM_LOADS + 1);")]),
+    gemm("gemm_wait_next", "the first half of the next block is read before its last load is waited for", "gfx950",
+         [("kernels/gemm_cdna_direct_step.h", "GEMM_WAIT_VM(GEMM_LOADS + 1);", "GEMM_WAIT_VM(GEMM_LOADS + 2);")], "kn_f16_256"),
+    gemm("gemm_barrier_next", "no barrier before the first half of the next block is read", "gfx950",
+         [("kernels/gemm_cdna_direct_step.h", "hence its first half, has landed */\n                GEMM_BARRIER(lds);", "*/\n")], "kn_bf16_128"),
+    gemm("gemm_stage_in_use", "loads start into a stage that is still read", "gfx950",
+         [("kernels/gemm_cdna_direct_step.h", "(2 * GEMM_AT + 4) % GEMM_STAGES * GEMM_STAGE", "(2 * GEMM_AT + 1) % GEMM_STAGES * GEMM_STAGE")]),
+    gemm("gemm_halves_swapped", "the halves of chunks are not put right in odd groups of lanes", "gfx950",
+         [("kernels/gemm_cdna_store_body.h", "GEMM_KN_DIRECT && (thread >> 4 & 1) != 0", "false")], "kn_f16_256"),
+    gemm("gemm_barrier_removed", "no barrier between two stages", "gfx942",
+         [("kernels/gemm_cdna_registers_body.h", "            GEMM_BARRIER(lds);                                           \\\n", "")]),
+    gemm("gemm_mask_removed", "what lies behind a row of A is multiplied", "gfx942",
+         [("kernels/gemm_cdna_loads_body.h", "r->a[i] = gemm_keep_first(GEMM_LOAD16(a, GEMM_ALL, a_valid > 0 ? t->a_off[i] + h * 64 : GEMM_NOWHERE, 0), a_valid);",
+           "r->a[i] = GEMM_LOAD16(a, GEMM_ALL, a_valid > 0 ? t->a_off[i] + h * 64 : GEMM_NOWHERE, 0);")]),
+    gemm("gemm_asks_too_late", "a block of A is loaded one step before its word is asked for", "gfx942",
+         [("kernels/gemm_cdna_body.h", "tile->k0 / GEMM_BLOCK_K + (kb)))", "tile->k0 / GEMM_BLOCK_K + (kb) - ((kb) != 0)))")], "kn_f16_256"),
+    gemm("gemm_no_acquire", "the ready word is polled without acquire", "gfx942",
+         [("tests/emu/litmus/gemm_hook.hip", '        __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");\n        return stop;', "        return stop;")]),
 ]

@@ -106,6 +106,39 @@ static bool added(uint32_t count)
     return true;
 }
 
+/* load_to_lds: words of the next wave, lanes exchanged; lane 63 was out of range. */
+static bool loaded(uint32_t count)
+{
+    (void)count;
+    for (uint32_t t = 0; t < 256; t++) {
+        for (uint32_t j = 0; j < 4; j++) {
+            uint32_t from = (t / 64 + 1) % 4 * 64 + (t % 64 ^ 5);
+
+            if (out.words[t * 4 + j] != (t % 64 == 63 ? 0 : (from * 4 + j) * 7 + 5)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool turned(uint32_t count)
+{
+    const uint16_t *halves = (const uint16_t *)(const void *)out.words;
+
+    (void)count;
+    for (uint32_t t = 0; t < 256; t++) {
+        for (uint32_t k = 0; k < 4; k++) {
+            uint32_t from = t / 16 * 16 + 4 * k + t % 16 / 4; /* the lane that brings row k of column t % 16 */
+
+            if (halves[t * 4 + k] != (from ^ 3) * 4 + t % 4) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 static bool anything(uint32_t count)
 {
     (void)count;
@@ -139,6 +172,9 @@ static const struct row {
     {"lds", ONE_GROUP, 256, 0, reversed, NULL, false},
     {"lds_no_barrier", ONE_GROUP, 256, 0, reversed, "", false},
     {"lds_no_wait", ONE_GROUP, 256, 0, reversed, "LDS race", false},
+    {"load_to_lds", ONE_GROUP, 256, 0, loaded, NULL, false},
+    {"load_to_lds_no_wait", ONE_GROUP, 256, 0, loaded, "before the load into it", false},
+    {"transposed", ONE_GROUP, 256, 0, turned, NULL, false},
     {"lds_unwritten", ONE_GROUP, 256, 0, anything, "never written", false},
     {"lds_out_of_bounds", ONE_GROUP, 256, 1, anything, "out of bounds", false},
     {"use_before_wait", ONE_GROUP, 256, 0, anything, "before a s_waitcnt", false},

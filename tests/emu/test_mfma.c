@@ -2,6 +2,8 @@
  *
  * Every matrix instruction multiplies matrices without symmetry as a plain triple loop does, the elements placed as the matrix instruction
  * calculator of AMD places them (the rules here go from lane and register to the element; those of mfma.c go the other way). */
+#include <math.h>
+
 #include "test_alu.h"
 
 enum type { F16, BF16, F32, F64, I8 };
@@ -86,7 +88,7 @@ static void output_element(const struct form *f, unsigned lane, unsigned n, unsi
     }
 }
 
-/* ---- assembly: three of each form; A in v0, B in v16 or a16, C in v64 or a64, D in v128 or a64 ---- */
+/* ---- assembly: three of each form, of those with 16-bit inputs one more that writes D over A; A in v0, B in v16 or a16, C in v64 or a64, D in v128 or a64 ---- */
 
 static void operand(char *out, size_t bytes, char file, unsigned first, unsigned n)
 {
@@ -116,6 +118,10 @@ static void print_forms(const char *arch)
         printf("    v_mfma_%s %s, %s, %s, %s\n", f->name, d, a, b, c);
         printf("    v_mfma_%s %s, %s, %s, %s\n", f->name, c2, a, b2, c2);
         printf("    v_mfma_%s %s, %s, %s, %s\n", f->name, d, a, b, f->type == I8 ? "-3" : "-4.0");
+        if (f->type == F16 || f->type == BF16) {
+            operand(d, sizeof(d), 'v', 0, out);
+            printf("    v_mfma_%s %s, %s, %s, 0\n", f->name, d, a, b);
+        }
     }
     printf("    v_mfma_f32_16x16x4%sf32 v[0:3], v4, v5, v[0:3] blgp:1\n", strcmp(arch, "gfx90a") == 0 ? "" : "_");
 }
@@ -234,6 +240,41 @@ static void check_form(struct bench *b, const struct form *f, unsigned variant)
     TEST_CHECK(inst->unit == EMU_MFMA && inst->width >= 8 && inst->width <= 64);
 }
 
+/* Numbers that are not normal, times 1: each column of B has its own in its first row. D is written over A. */
+static void check_special(struct bench *b, const struct form *f)
+{
+    static const uint16_t halves[] = {0x0000, 0x0001, 0x8001, 0x03ff, 0x83ff, 0x0400, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0x3c00};
+    static const uint16_t brains[] = {0x0000, 0x0001, 0x8001, 0x007f, 0x807f, 0x0080, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0x3f80};
+    const uint16_t *bits = f->type == F16 ? halves : brains;
+    const struct emu_inst *inst = bench_next(b, f->name);
+
+    memset(b->registers, 0, EMU_MAX_VGPRS * sizeof(b->registers[0]));
+    for (unsigned lane = 0; lane < f->m * f->blocks; lane++) { /* those with k 0 */
+        b->registers[0][lane] = bits[11];
+        b->registers[16][lane] = bits[lane % f->m % 12];
+    }
+    if (!bench_step(b, inst)) {
+        TEST_FAIL("%s %s: refused", b->arch, inst->text);
+        return;
+    }
+    for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+        for (unsigned n = 0; n < outputs_per_lane(f); n++) {
+            unsigned block, row, column, u;
+            double got = get_output(f, b, 0, lane, n), want;
+
+            output_element(f, lane, n, &block, &row, &column);
+            u = bits[column % 12];
+            want = f->type == BF16 ? (double)f32_of(u << 16) : ldexp((double)(u & 0x3ff) + (u & 0x7c00 ? 1024 : 0), (int)(u & 0x7c00 ? u >> 10 & 31 : 1) - 25);
+            want = f->type == F16 && (u & 0x7c00) == 0x7c00 ? ((u & 0x3ff) != 0 ? NAN : INFINITY) : want;
+            want = f->type == F16 && (u & 0x8000) ? -want : want;
+            if (got != want && !(isnan(got) && isnan(want))) {
+                TEST_FAIL("%s %s: block %u row %u column %u: got %g, want %g", b->arch, inst->text, block, row, column, got, want);
+                return;
+            }
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--asm") == 0) {
@@ -250,6 +291,9 @@ int main(int argc, char **argv)
         for (size_t i = 0; i < NUM_FORMS; i++) {
             for (unsigned variant = 0; variant < 3 && (forms[i].archs & arch_bit(b.arch)) != 0; variant++) {
                 check_form(&b, &forms[i], variant);
+            }
+            if ((forms[i].archs & arch_bit(b.arch)) != 0 && (forms[i].type == F16 || forms[i].type == BF16)) {
+                check_special(&b, &forms[i]);
             }
         }
         /* Rearranged inputs are not implemented: the instruction must not pass for the plain one. */

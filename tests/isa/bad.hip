@@ -239,3 +239,41 @@ BAD(bad_release, vec *src, vec *dst, word *flag, uint64_t n)
 
 /* Has no ISA line: expect no budget */
 BAD(unknown, word *p) { p[0] = 1; }
+
+#if defined(CCL_ON_CDNA)
+typedef float matrix_sums __attribute__((ext_vector_type(4)));
+typedef _Float16 matrix_input __attribute__((ext_vector_type(4)));
+
+/* A loop of 4 matrix instructions with `before` in front of them. */
+#define BAD_MATRIX(name, before)                                                                    \
+    BAD(name, CCL_AS1 matrix_input *src, CCL_AS1 matrix_sums *dst, uint64_t n)                      \
+    {                                                                                               \
+        matrix_sums s[4] = {};                                                                      \
+        matrix_input x = src[ccl_tid()], next = x;                                                  \
+        _Pragma("clang loop unroll(disable)") for (uint64_t i = 1; i < n; i++)                      \
+        {                                                                                           \
+            before;                                                                                 \
+            for (int j = 0; j < 4; j++) {                                                           \
+                s[j] = __builtin_amdgcn_mfma_f32_16x16x16f16(x, x, s[j], 0, 0, 0);                  \
+            }                                                                                       \
+        }                                                                                           \
+        dst[ccl_tid()] = s[0] + s[1] + s[2] + s[3];                                                 \
+    }
+
+/* ISA bad_matrix_count: vgpr 64, sgpr 106, mfma 5, expect matrix instructions in a trip, cdna */
+BAD_MATRIX(bad_matrix_count, (void)next)
+
+/* The load is waited for at once.
+ * ISA bad_matrix_age: vgpr 64, sgpr 106, mfma 4, age 4, expect matrix instructions behind it, cdna */
+BAD_MATRIX(bad_matrix_age, x = src[i * 512 + ccl_tid()])
+
+/* Loaded a step ahead, but nothing stays in flight.
+ * ISA bad_matrix_flight: vgpr 64, sgpr 106, mfma 4, age 3, flight 1, expect loads in flight, cdna */
+BAD_MATRIX(bad_matrix_flight, x = next; next = src[i * 512 + ccl_tid()])
+
+/* ISA bad_matrix_busy: vgpr 64, sgpr 106, mfma 4, busy 90, expect busy, cdna */
+BAD_MATRIX(bad_matrix_busy, __builtin_amdgcn_s_barrier(); x = src[i * 512 + ccl_tid()])
+
+/* ISA bad_matrix_none: vgpr 64, sgpr 106, mfma 4, expect no loop with matrix instructions, cdna */
+BAD(bad_matrix_none, word *p) { p[ccl_tid()] = 2; }
+#endif

@@ -13,6 +13,7 @@ import tempfile
 import code_object
 import flow
 import gates
+import matrix
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -31,7 +32,7 @@ def check_rejections(clang, arch, folder):
     budgets, failed, tried = gates.read_budgets([source]), 0, 0
     kernels = compile_kernels(clang, arch.name, source, os.path.join(folder, 'bad.co'), '-Wno-everything')
     for kernel in kernels.values():
-        budget = gates.budget_of(budgets, kernel)
+        budget = gates.budget_of(budgets, kernel, arch)
         want = budget['expect'] if budget else 'no budget'
         if budget and 'cdna' in budget and not arch.cdna:
             continue
@@ -46,7 +47,7 @@ def check_rejections(clang, arch, folder):
 def check_inside(clang, arch, folder, before_and_after):
     """The direct loop with bases looked up inside is rejected. before_and_after: the kernels as they are."""
     kernel = compile_kernels(clang, arch.name, os.path.join(HERE, 'inside.hip'), os.path.join(folder, 'inside.co'))['ccl_k_push_8']
-    said = gates.check_kernel(kernel, arch, gates.budget_of(gates.read_budgets(gates.budget_files()), kernel))
+    said = gates.check_kernel(kernel, arch, gates.budget_of(gates.read_budgets(gates.budget_files()), kernel, arch))
     failed = not any('tile loop' in text for text in said)
     if failed:
         print(f'push_8 with bases inside the loop for {arch.name}: no complaint about its tile loop, but {said}')
@@ -77,18 +78,32 @@ def doc_table(rows):
     return '\n'.join(row if isinstance(row, str) else f'| {row[0] if row[0] == row[1] else f"{row[0]} to {row[1]}"} | {row[2]} |' for row in lines)
 
 
-def check_doc(path, arch, version, rows, write):
-    """The table of docs/kernels.md, between its markers. Numbers are those of one compiler, so any other compares nothing."""
+def matrix_row(kernel, arch, budget):
+    """The row of a matrix kernel in the second table, without the kernel's name."""
+    blocks, path = budget.get('blocks', 1), matrix.k_path(kernel)
+    shares = [matrix.busy(kernel, arch, blocks, latency) for latency in (500, 1000, 2000)]
+    cost = ', '.join(str(n) for n in matrix.numbers(kernel, arch, blocks))
+    return (f'{kernel.vgprs} | {kernel.sgprs} | {kernel.lds} | {cost} | {matrix.youngest(path)} | {matrix.in_flight(path)} | '
+            f'{" / ".join(f"{share:.1f}" for share, _ in shares)} | {shares[1][1]:.0f}')
+
+
+def matrix_table(rows):
+    lines = ['| kernel | VGPR | SGPR | LDS | a K block: matrix, LDS reads, writes, loads, other | age | in flight | busy % at 500 / 1000 / 2000 clocks | clocks |',
+             '|---|---|---|---|---|---|---|---|---|']
+    return '\n'.join(lines + [f'| {name} | {text} |' for name, text in rows])
+
+
+def check_doc(path, what, arch, version, new, write):
+    """A table of docs/kernels.md, between its markers. Numbers are those of one compiler, so any other compares nothing."""
     with open(path, encoding='utf-8') as f:
         text = f.read()
-    marks = re.search(r'<!-- isa (\S+) %s -->\n(.*?)\n?<!-- isa end -->' % arch.name, text, re.S)
+    marks = re.search(r'<!-- %s (\S+) %s -->\n(.*?)\n?<!-- isa end -->' % (what, arch.name), text, re.S)
     if not marks:
         print(f'{path}: no place for the table of {arch.name}')
         return 1
-    new = doc_table(rows)
     if write:
         with open(path, 'w', encoding='utf-8') as f:
-            f.write(text.replace(marks.group(0), f'<!-- isa {version} {arch.name} -->\n{new}\n<!-- isa end -->'))
+            f.write(text.replace(marks.group(0), f'<!-- {what} {version} {arch.name} -->\n{new}\n<!-- isa end -->'))
         return 0
     if marks.group(1) != version:
         print(f'clang {version}: the table of docs/kernels.md is of clang {marks.group(1)}, not compared')
@@ -104,6 +119,7 @@ def main():
     parser.add_argument('--arch', required=True)
     parser.add_argument('--clang', required=True)
     parser.add_argument('--write', action='store_true', help='renew the table in docs/kernels.md')
+    parser.add_argument('--also', nargs=2, action='append', default=[], metavar=('SOURCE', 'OBJECT'), help='kernels of a test, with their ISA lines')
     parser.add_argument('objects', nargs='+', help='code objects, with and without trace')
     args = parser.parse_args()
     if not all(code_object.find_tool(t) for t in ('llvm-objdump', 'llvm-readelf')):
@@ -111,24 +127,39 @@ def main():
         return 77
     arch = code_object.Arch(args.arch)
     version = re.search(r'version (\S+)', subprocess.run([args.clang, '--version'], check=True, capture_output=True, text=True).stdout).group(1)
-    budgets, failed, rows, all_kernels = gates.read_budgets(gates.budget_files()), 0, [], {}
+    budgets, failed, rows, matrix_rows, all_kernels = gates.read_budgets(gates.budget_files()), 0, [], [], {}
     for path in args.objects:
         traced = '_traced_' in os.path.basename(path)
         kernels = code_object.read_code_object(path)
         for k in kernels.values():
-            for text in gates.check_kernel(k, arch, gates.budget_of(budgets, k)):
+            for text in gates.check_kernel(k, arch, gates.budget_of(budgets, k, arch)):
                 print(f'{os.path.basename(path)}: {k.name}: {text}')
                 failed += 1
-        rows += [] if traced else [gates.describe(k, arch) for k in kernels.values()]
+        for k in [] if traced else kernels.values():
+            budget = gates.budget_of(budgets, k, arch) or {}
+            if 'mfma' in budget and matrix.k_path(k):
+                matrix_rows.append((k.name.removeprefix('ccl_k_'), matrix_row(k, arch, budget)))
+            else:
+                rows.append(gates.describe(k, arch))
         all_kernels.update({} if traced else kernels)
     gates.print_table(rows)
+    for source, path in args.also:
+        own, kernels = gates.read_budgets([source]), code_object.read_code_object(path)
+        for k in kernels.values():
+            for text in gates.check_kernel(k, arch, gates.budget_of(own, k, arch)):
+                print(f'{os.path.basename(path)}: {k.name}: {text}')
+                failed += 1
     with tempfile.TemporaryDirectory() as folder:
         wrong, number = check_rejections(args.clang, arch, folder)
         failed += wrong
         if arch.cdna:
             failed += check_inside(args.clang, arch, folder, all_kernels)
-    failed += check_doc(os.path.join(ROOT, 'docs', 'kernels.md'), arch, version, rows, args.write)
-    print(f'\n{arch.name}: {len(rows)} kernels and their traced forms, {number - wrong} of {number} bad kernels rejected, {failed} complaints')
+    doc = os.path.join(ROOT, 'docs', 'kernels.md')
+    failed += check_doc(doc, 'isa', arch, version, doc_table(rows), args.write)
+    if matrix_rows:
+        print('\n' + matrix_table(matrix_rows))
+        failed += check_doc(doc, 'matrix', arch, version, matrix_table(matrix_rows), args.write)
+    print(f'\n{arch.name}: {len(rows) + len(matrix_rows)} kernels and their traced forms, {number - wrong} of {number} bad kernels rejected, {failed} complaints')
     return failed != 0
 
 

@@ -12,9 +12,13 @@
 #   pairs N           the same with a vector of its own for each destination: an innermost loop loads N vectors and stores them to N places
 #   live              VGPRs live in the tile and pair loops, at most (CDNA)
 #   packets           polled words are the data themselves, so no invalidate follows the polls
+#   mfma N            the K loop has N matrix instructions in each of the `blocks` K blocks of a trip
+#   age N             between a load in the K loop and the wait for it stand at least N matrix instructions of the wave
+#   flight N          behind each wait for loads in the K loop at least N loads are in flight
+#   busy N            per cent of the time that the matrix pipes are busy in the K loop, by the model in cycles.py
 #   expect WORD       tests/isa/bad.hip only: some complaint has this word
 #
-# A name may have * and ?; the last line that fits counts, and the same numbers hold for the traced form. Always: no spills, no scratch memory, no calls, no
+# A name may have * and ?, and @ARCH behind it; the last line that fits counts, and the same numbers hold for the traced form. Always: no spills, no scratch memory, no calls, no
 # flat accesses, every write-back waited for, an invalidate between poll and payload, neither in a loop that copies.
 import argparse
 import fnmatch
@@ -25,6 +29,7 @@ import sys
 
 import code_object
 import flow
+import matrix
 
 KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'kernels')
 
@@ -47,10 +52,13 @@ def read_budgets(paths):
     return budgets
 
 
-def budget_of(budgets, kernel):
-    name = kernel.name.removeprefix('ccl_k_')
-    fits = [budget for pattern, budget in budgets if fnmatch.fnmatchcase(name, pattern)]
-    return fits[-1] if fits else None
+def budget_of(budgets, kernel, arch):
+    name, fits = kernel.name.removeprefix('ccl_k_'), None
+    for pattern, budget in budgets:
+        pattern, _, only = pattern.partition('@')
+        if fnmatch.fnmatchcase(name, pattern) and only in ('', arch.name):
+            fits = budget
+    return fits
 
 
 def is_copy(code):
@@ -136,6 +144,8 @@ def check_kernel(kernel, arch, budget):
     for key in ('tile', 'pairs'):
         if key in budget:
             bad += check_tiles(kernel, arch, budget, key == 'pairs')
+    if 'mfma' in budget:
+        bad += matrix.check(kernel, arch, budget)
     return bad
 
 
@@ -175,7 +185,7 @@ def main():
             print(f'{path}: no kernels')
             complaints += 1
         for k in kernels.values():
-            for text in check_kernel(k, arch, budget_of(budgets, k)):
+            for text in check_kernel(k, arch, budget_of(budgets, k, arch)):
                 print(f'{os.path.basename(path)}: {k.name}: {text}')
                 complaints += 1
         if args.table:

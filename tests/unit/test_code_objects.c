@@ -13,7 +13,7 @@
 #include "runtime/code_objects.h"
 #include "test.h"
 
-#define MAX_ARCHS 32 /* times two forms */
+#define MAX_ARCHS 64 /* times two forms */
 #define OSABI_AMDGPU_HSA 64
 #define MACHINE_AMDGPU 224
 #define FLAGS_MACH 0xffu

@@ -278,3 +278,69 @@ extern "C" GLOBAL __attribute__((amdgpu_flat_work_group_size(1, 256))) void hang
         __builtin_amdgcn_s_sleep(1);
     }
 }
+
+/* Loads from memory into LDS: where they put the bytes of a lane (M0, the offset of the instruction, the lane), zeros for a lane out of range. gfx950: 16 bytes a
+ * lane, else 4 loads of 4 bytes. Each wave stores words, loads them back with lanes exchanged, and shows what another wave has got. */
+#define AS3 __attribute__((address_space(3)))
+#if defined(__gfx950__)
+#define TO_LDS(buffer, at, lane_offset) __builtin_amdgcn_raw_ptr_buffer_load_lds(buffer, (AS3 void *)(at), 16, lane_offset, 0, 64, 0)
+#define LOADED(words, lane, j) (words)[(lane) * 4 + (j)]
+#else
+#define TO_LDS(buffer, at, lane_offset)                                                                                        \
+    _Pragma("unroll") for (u32 j_ = 0; j_ < 4; j_++)                                                                           \
+    {                                                                                                                          \
+        __builtin_amdgcn_raw_ptr_buffer_load_lds(buffer, (AS3 void *)((at) + j_ * 256), 4, (lane_offset), 4 * j_, 64, 0);      \
+    }
+#define LOADED(words, lane, j) (words)[(j) * 64 + (lane)]
+#endif
+#define LOAD_TO_LDS(name, wait)                                                                                                 \
+    extern "C" GLOBAL __attribute__((amdgpu_flat_work_group_size(1, 256))) void name(ARGS)                                      \
+    {                                                                                                                           \
+        static LDS char memory[64 + 4096] __attribute__((aligned(16)));                                                         \
+        u32 lane = thread() & 63, wave = __builtin_amdgcn_readfirstlane(thread() >> 6), next = (wave + 1) & 3;                  \
+        (void)flag, (void)role, (void)count;                                                                                    \
+        for (u32 j = 0; j < 4; j++) {                                                                                           \
+            data[thread() * 4 + j] = (thread() * 4 + j) * 7 + 5;                                                                \
+        }                                                                                                                       \
+        __builtin_amdgcn_s_waitcnt(0x0f70);                                                                                     \
+        TO_LDS(__builtin_amdgcn_make_buffer_rsrc((void *)((u64)data + wave * 1024 - 64), 0, 1024 + 64, 0x27000),                 \
+               (AS3 char *)memory + wave * 1024, lane == 63 ? 0x7fffff00u : (lane ^ 5) * 16);                                   \
+        wait;                                                                                                                   \
+        __asm__ volatile("s_barrier" ::"s"((AS3 char *)memory) : "memory");                                                     \
+        for (u32 j = 0; j < 4; j++) {                                                                                           \
+            out[thread() * 4 + j] = LOADED((volatile AS3 u32 *)((AS3 char *)memory + 64 + next * 1024), lane, j);                \
+        }                                                                                                                       \
+    }
+
+LOAD_TO_LDS(load_to_lds, __builtin_amdgcn_s_waitcnt(0x0f70))
+LOAD_TO_LDS(load_to_lds_no_wait, (void)0)
+
+/* The transposing read of gfx950: 16 lanes bring 4 halves each, 4 lanes make a row of 16, lane l gets column l of 4 rows. Elsewhere what is documented, by
+ * ordinary reads. Lanes are exchanged, so that addresses matter. */
+extern "C" GLOBAL __attribute__((amdgpu_flat_work_group_size(1, 256))) void transposed(ARGS)
+{
+    static LDS unsigned short memory[4 * 256] __attribute__((aligned(16)));
+    u32 lane = thread() & 63, wave = thread() >> 6;
+    union {
+        u32 words[2];
+        unsigned short halves[4];
+        short __attribute__((ext_vector_type(4))) v;
+    } r;
+    (void)data, (void)flag, (void)role, (void)count;
+    for (u32 j = 0; j < 4; j++) {
+        memory[thread() * 4 + j] = (unsigned short)(thread() * 4 + j);
+    }
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+#if defined(__gfx950__)
+    r.v = __builtin_amdgcn_ds_read_tr16_b64_v4i16((short __attribute__((ext_vector_type(4))) AS3 *)((AS3 unsigned short *)memory + wave * 256 + (lane ^ 3) * 4));
+#else
+    for (u32 k = 0; k < 4; k++) {
+        u32 from = (lane & 48) + 4 * k + (lane & 15) / 4;
+        r.halves[k] = memory[wave * 256 + (from ^ 3) * 4 + lane % 4];
+    }
+#endif
+    out[thread() * 2] = r.words[0];
+    out[thread() * 2 + 1] = r.words[1];
+}

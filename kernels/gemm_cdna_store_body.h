@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The epilogue: bias, round to nearest even, stores of 16 bytes. Part of gemm_cdna_body.h. Lane l, fragments (i, 2 q) and (i, 2 q + 1): row 16 i + l % 16,
+ * columns 32 q + 8 (l / 16) to + 7; with a [k][n] operand on gfx950 the two fragments change places in odd groups of 16 lanes. A as [k][m] through
+ * registers: rows as gemm_column_of says. Where the columns end within a
+ * chunk of 8, its lanes store 8, 4 and 2 bytes. Nothing branches: lanes with nothing to store name a place outside the buffer. */
+#if GEMM_BF16
+#define GEMM_ELEMENT __bf16
+#else
+#define GEMM_ELEMENT _Float16
+#endif
+
+/* To C and to the tile's other places, whose addresses are in scalar registers. */
+#define GEMM_PUT_AT(addr, bits, x, offset) __builtin_amdgcn_raw_buffer_store_b##bits(x, GEMM_BUFFER(addr, GEMM_ALL), offset, 0, 0)
+#define GEMM_PUT(bits, x, there, at)                                \
+    do {                                                            \
+        const uint32_t offset_ = (there) ? (at) : GEMM_NOWHERE;     \
+        GEMM_PUT_AT(tile->c, bits, x, offset_);                     \
+        _Pragma("unroll") for (uint32_t d = 0; d < GEMM_PLACES; d++) \
+        {                                                           \
+            if (d < tile->more) {                                   \
+                GEMM_PUT_AT(tile->others[d], bits, x, offset_);     \
+            }                                                       \
+        }                                                           \
+    } while (0)
+
+CCL_DEVICE float GEMM_F(gemm_bias)(uint64_t bias, uint32_t index, uint32_t count)
+{
+    return index < count ? (float)((CCL_AS1 const GEMM_ELEMENT *)bias)[index] : 0.0f;
+}
+
+CCL_DEVICE void GEMM_F(gemm_store)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, gemm_f32x4 acc[GEMM_FRAGMENTS][4])
+{
+    typedef GEMM_ELEMENT vector __attribute__((ext_vector_type(8)));
+    const bool whole = tile->cols >= GEMM_COLUMNS || tile->cols % 8 == 0; /* each chunk of 8 columns is inside or outside */
+    const uint32_t bias = g->bias_kind;
+
+#pragma unroll
+    for (int q = 0; q < 2; q++) {
+        float by_column[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+        if (bias == CCL_GEMM_BIAS_BY_COLUMN) {
+            const uint32_t thread = ccl_afresh(ccl_tid()), column = (thread >> 6 & 3) * 64 + (thread >> 4 & 3) * 8 + 32 * (uint32_t)q;
+            for (uint32_t r = 0; r < 8; r++) {
+                by_column[r] = GEMM_F(gemm_bias)(g->bias + tile->col * (uint64_t)2, column + r, tile->cols);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < GEMM_FRAGMENTS; i++) {
+            /* Computed afresh for each fragment: addresses and masks of lanes kept across the K loop, or for all of them, would spill. */
+            const uint32_t thread = ccl_afresh(ccl_tid());
+            const uint32_t p = (thread & 15) + 16 * (uint32_t)i, row = (thread >> 8) * (GEMM_ROWS / 2) + (GEMM_KM_PAIRS ? gemm_column_of(p) : p);
+            const uint32_t column = (thread >> 6 & 3) * 64 + (thread >> 4 & 3) * 8 + 32 * (uint32_t)q;
+            const bool swapped = GEMM_KN_DIRECT && (thread >> 4 & 1) != 0, there = row < tile->rows && column < tile->cols;
+            const float by_row = bias == CCL_GEMM_BIAS_BY_ROW ? GEMM_F(gemm_bias)(g->bias + tile->row * 2, row, tile->rows) : 0.0f;
+            const uint32_t offset = (row * (uint32_t)g->ldc + column) * 2;
+            vector v;
+
+            for (int r = 0; r < 8; r++) {
+                float x = acc[i][2 * q + r / 4][r % 4], y = acc[i][2 * q + 1 - r / 4][r % 4];
+                v[r] = (GEMM_ELEMENT)((swapped ? y : x) + by_column[r] + by_row);
+            }
+            const gemm_u32x4 w = __builtin_bit_cast(gemm_u32x4, v);
+            if (whole) {
+                GEMM_PUT(128, w, there, offset);
+            } else {
+                const uint32_t left = there ? tile->cols - column : 0, part = left < 8 ? left : 0;
+                const gemm_u32x2 first = GEMM_LOW(w);
+                const uint32_t pair = part & 4 ? w[2] : w[0], last = part & 2 ? (part & 4 ? w[3] : w[1]) : pair;
+                GEMM_PUT(128, w, left >= 8, offset);
+                GEMM_PUT(64, first, (part & 4) != 0, offset);
+                GEMM_PUT(32, pair, (part & 2) != 0, offset + (part & 4) * 2);
+                GEMM_PUT(16, (short)last, (part & 1) != 0, offset + (part & 6) * 2);
+            }
+        }
+    }
+}
+
+#undef GEMM_ELEMENT
+#undef GEMM_PUT
+#undef GEMM_PUT_AT

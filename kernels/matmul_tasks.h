@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The tasks of a fused matrix product: fetch a group of K blocks of one unit, multiply one tile. Which ones: matmul_map.h; when: matmul_protocol.h; the
+ * arithmetic: the core of the device, CCL_MATMUL_CORE(args, tile, shared). */
+#ifndef CCL_MATMUL_TASKS_H
+#define CCL_MATMUL_TASKS_H
+
+#include "matmul_protocol.h"
+
+#define MATMUL_BYTES(elements) ((uint64_t)(elements)*2)
+
+/* ---- where A lies ---- */
+
+CCL_DEVICE uint64_t matmul_stage(MATMUL_ARGS a, uint64_t space, uint32_t row, uint32_t k)
+{
+    const uint64_t at = a->gemm.a_layout == CCL_GEMM_K_INNER ? row * a->stage_ld + k : k * a->stage_ld + row;
+    return space + a->stage_off + MATMUL_BYTES(at);
+}
+
+/* Element (first row of the unit, k) of the shard of `owner`, whom the block has met, and its pitch. */
+CCL_DEVICE uint64_t matmul_shard(MATMUL_ARGS a, const struct matmul_shared *sh, uint32_t owner, uint32_t unit, uint32_t k, uint64_t *ld)
+{
+    const struct ccl_k_map map = a->map;
+    const uint32_t own = owner == map.rank, first = owner * map.shard;
+    const uint32_t row = map.local ? ccl_map_row(&map, unit) : map.columns ? ccl_map_row(&map, unit) : ccl_map_row(&map, unit) - first;
+    const uint64_t base = own ? a->gemm.a : sh->base[owner];
+    *ld = own ? a->gemm.lda : (base & 1) ? a->copy_ld : a->peer_ld;
+    return (base & ~1ull) + MATMUL_BYTES(row * *ld + (map.columns ? k - first : k));
+}
+
+/* ---- fetch ---- */
+
+#if defined(CCL_ON_HOST)
+#define MATMUL_CORNER 32u /* rows and columns that are turned at a time: both sides stay in the cache */
+#else
+#define MATMUL_CORNER 1u
+#endif
+
+/* rows x cols elements, turned: dst[c][r] = src[r][c]. */
+CCL_DEVICE void matmul_turn(uint64_t dst, uint64_t ld_dst, uint64_t src, uint64_t ld_src, uint32_t rows, uint32_t cols)
+{
+    const uint32_t down = (rows + MATMUL_CORNER - 1) / MATMUL_CORNER, across = (cols + MATMUL_CORNER - 1) / MATMUL_CORNER;
+    for (uint32_t i = ccl_tid(); i < down * across; i += ccl_threads()) {
+        const uint32_t r0 = i % down * MATMUL_CORNER, c0 = i / down * MATMUL_CORNER;
+        const uint32_t r1 = r0 + MATMUL_CORNER < rows ? r0 + MATMUL_CORNER : rows, c1 = c0 + MATMUL_CORNER < cols ? c0 + MATMUL_CORNER : cols;
+        for (uint32_t c = c0; c < c1; c++) {
+            for (uint32_t r = r0; r < r1; r++) {
+                *CCL_PTR(uint16_t, dst + MATMUL_BYTES(c * ld_dst + r)) = *CCL_PTR(const uint16_t, src + MATMUL_BYTES(r * ld_src + c));
+            }
+        }
+    }
+}
+
+/* Set the ready word of a group at a workspace, whose owner is `rank`. All threads, after their stores. */
+CCL_DEVICE void matmul_publish(MATMUL_ARGS a, const struct matmul_shared *sh, uint64_t space, uint32_t unit, uint32_t group, uint32_t rank)
+{
+    ccl_block_release_system();
+    if (ccl_tid() == 0) {
+        const struct ccl_k_map map = a->map;
+        ccl_flag_release_system();
+        ccl_publish_system(space + 8 * ccl_map_ready(&map, unit, group), CCL_TAGGED(sh->epoch, 1));
+        ccl_notify_fence(&a->coll);
+        ccl_notify(&a->coll, rank);
+    }
+}
+
+/* One of map.fetches; all threads. False: leave. */
+CCL_DEVICE uint32_t matmul_fetch(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t item)
+{
+    const struct ccl_k_map map = a->map;
+    const struct ccl_k_block b = ccl_map_fetch(&map, item);
+    const uint32_t rows = ccl_map_rows(&map, b.unit), row = ccl_map_row(&map, b.unit);
+    uint32_t k0, k1, end;
+    uint64_t space = a->space;
+    if (map.pushes) {
+        if (!matmul_meet(a, sh, b.peer)) {
+            return 0;
+        }
+        space = sh->base[b.peer] & ~1ull;
+    }
+    ccl_map_columns(&map, b.group, &k0, &k1);
+    for (uint32_t k = k0; k < k1; k = end) {
+        const uint32_t owner = ccl_map_owner(&map, b.unit, k, k1, &end);
+        uint64_t ld;
+        if (owner != map.rank && !matmul_meet(a, sh, owner)) {
+            return 0;
+        }
+        const uint64_t src = matmul_shard(a, sh, owner, b.unit, k, &ld), dst = matmul_stage(a, space, row, k);
+        if (a->gemm.a_layout == CCL_GEMM_K_INNER) {
+            ccl_move_rows(dst, MATMUL_BYTES(a->stage_ld), src, MATMUL_BYTES(ld), rows, MATMUL_BYTES(end - k), 0);
+        } else {
+            matmul_turn(dst, a->stage_ld, src, ld, rows, end - k);
+        }
+    }
+    matmul_publish(a, sh, space, b.unit, b.group, b.peer);
+    if (ccl_tid() == 0 &&
+        ccl_atomic_add_acq_rel_agent_u64(&matmul_state(a)->fetched, 1) == map.fetches - 1) { /* acquire: the fetches of all other blocks */
+        matmul_done(a, sh->n);
+    }
+    return 1;
+}
+
+/* ---- multiply ---- */
+
+/* Wait until a group of a unit is in the workspace. */
+CCL_DEVICE uint32_t matmul_await(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t unit, uint32_t group)
+{
+    if (ccl_tid() == 0) {
+        const struct ccl_k_map map = a->map;
+        uint32_t k0, k1, end, bad = CCL_BAD_NONE;
+        ccl_map_columns(&map, group, &k0, &k1);
+        const uint32_t owner = ccl_map_owner(&map, unit, k0, k1, &end);
+        ccl_wait_word(&a->coll, a->space + 8 * ccl_map_ready(&map, unit, group), sh->epoch, 1, owner, 0, &bad);
+        if (bad != CCL_BAD_NONE) {
+            matmul_set_bad(a, sh, bad, owner);
+        }
+    }
+    ccl_block_sync();
+    return sh->bad == CCL_BAD_NONE;
+}
+
+/* Where columns k.. of a unit lie and how far they do there; waits for them. False: leave. */
+CCL_DEVICE uint32_t matmul_find(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t unit, uint32_t group, uint32_t k, uint32_t k1,
+                                struct ccl_k_gemm_tile *t)
+{
+    const struct ccl_k_map map = a->map;
+    const uint32_t row = ccl_map_row(&map, unit);
+    t->k0 = k;
+    t->k1 = k1;
+    if (a->source == CCL_A_STAGED && ccl_map_waits(&map, unit)) {
+        t->a = matmul_stage(a, a->space, row, k);
+        t->lda = a->stage_ld;
+        return matmul_await(a, sh, unit, group);
+    }
+    const uint32_t owner = map.local ? map.rank : ccl_map_owner(&map, unit, k, k1, &t->k1);
+    if (a->source == CCL_A_GATHERED) {
+        const uint64_t first = map.columns ? (uint64_t)owner * map.m * a->stage_ld + k - (uint64_t)owner * map.shard : k;
+        t->a = a->space + a->stage_off + MATMUL_BYTES(row * a->stage_ld + first);
+        t->lda = a->stage_ld;
+        return 1;
+    }
+    if (owner != map.rank && !matmul_meet(a, sh, owner)) {
+        return 0;
+    }
+    t->a = matmul_shard(a, sh, owner, unit, k, &t->lda);
+    return 1;
+}
+
+/* One of map.tiles; all threads. False: leave. */
+CCL_DEVICE uint32_t matmul_tile(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t item)
+{
+    const struct ccl_k_map map = a->map;
+    struct ccl_k_gemm_tile t;
+    uint32_t unit, column, k0, k1;
+    ccl_map_tile(&map, item, &unit, &column);
+    t.row = ccl_map_row(&map, unit);
+    t.rows = ccl_map_rows(&map, unit);
+    t.col = column * map.tile_n;
+    t.cols = map.n - t.col < map.tile_n ? map.n - t.col : map.tile_n;
+    t.unit = unit;
+    const uint64_t row = t.row + (map.local ? (uint64_t)map.rank * map.shard : 0), at = MATMUL_BYTES(row * a->gemm.ldc + t.col);
+    t.c = a->gemm.c + at;
+    t.more = map.local ? map.ranks - 1 : 0;
+    t.others = sh->others;
+    if (map.local && ccl_tid() == 0) {
+        for (uint32_t d = 1; d < map.ranks; d++) {
+            sh->others[d - 1] = (sh->base[ccl_rotate(&a->coll, d)] & ~1ull) + at;
+        }
+    }
+    t.part = CCL_GEMM_FIRST;
+    for (uint32_t i = 0; i < map.groups; i++) {
+        const uint32_t group = ccl_map_group(&map, i);
+        ccl_map_columns(&map, group, &k0, &k1);
+        for (uint32_t k = k0; k < k1; k = t.k1) {
+            if (!matmul_find(a, sh, unit, group, k, k1, &t)) {
+                return 0;
+            }
+            t.part |= i + 1 == map.groups && t.k1 == k1 ? (uint32_t)CCL_GEMM_LAST : 0u;
+            CCL_MATMUL_CORE(a, &t, sh);
+            t.part = 0;
+        }
+    }
+    return 1;
+}
+
+/* Take tiles until there are none. */
+CCL_DEVICE void matmul_multiply(MATMUL_ARGS a, struct matmul_shared *sh)
+{
+    uint32_t item;
+    while (!matmul_stopped(a, sh) && (item = matmul_ticket(sh, &matmul_state(a)->tile)) < a->map.tiles) {
+        if (!matmul_tile(a, sh, item)) {
+            return;
+        }
+    }
+}
+
+/* ---- kernels ---- */
+
+/* cclAllGatherMatmul but for its sequential form. */
+CCL_KERNEL(gather_matmul, struct ccl_k_matmul_args)
+{
+    CCL_SHARED struct matmul_shared sh;
+    uint32_t item;
+    matmul_enter(a, &sh);
+    if (matmul_position(&sh) < a->fetchers) {
+        while (!matmul_stopped(a, &sh) && (item = matmul_ticket(&sh, &matmul_state(a)->fetch)) < a->map.fetches) {
+            if (!matmul_fetch(a, &sh, item)) {
+                break;
+            }
+        }
+    }
+    CCL_TRACE_NOTE_FIRST(&a->coll, sh.n, CCL_TRACE_MET);
+    matmul_multiply(a, &sh);
+    matmul_leave(a, &sh, a->map.pushes);
+}
+
+/* cclMatmulAllGather: all peers are met before the first store. */
+CCL_KERNEL(matmul_gather, struct ccl_k_matmul_args)
+{
+    CCL_SHARED struct matmul_shared sh;
+    uint32_t good = 1;
+    matmul_enter(a, &sh);
+    for (uint32_t d = 1; d < a->coll.n && good; d++) {
+        good = matmul_meet(a, &sh, ccl_rotate(&a->coll, d));
+    }
+    CCL_TRACE_NOTE_FIRST(&a->coll, sh.n, CCL_TRACE_MET);
+    matmul_multiply(a, &sh);
+    matmul_leave(a, &sh, 1);
+}
+
+/* The product alone, of this rank's memory: behind the all-gather of the sequential form. Draws no number, meets nobody. */
+CCL_KERNEL(matmul_local, struct ccl_k_matmul_args)
+{
+    CCL_SHARED struct matmul_shared sh;
+    if (ccl_tid() == 0) {
+        sh.bad = CCL_BAD_NONE;
+    }
+    ccl_block_sync();
+    for (uint32_t item = ccl_bid(); item < a->map.tiles; item += ccl_grid()) {
+        matmul_tile(a, &sh, item);
+    }
+}
+
+#endif

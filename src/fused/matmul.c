@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Enqueue a fused matrix product. The plan of a workspace's last call is kept, so a repeated call only sets pointers and launches. */
+#include "fused/matmul.h"
+
+#include <string.h>
+
+#include "coll/coll.h"
+#include "comm/group.h"
+#include "util/log.h"
+
+const char *ccl_matmul_who(enum ccl_matmul_op op) { return op == CCL_ALL_GATHER_MATMUL ? "cclAllGatherMatmul" : "cclMatmulAllGather"; }
+
+struct ccl_matmul_world ccl_matmul_world(cclComm_t comm)
+{
+    return (struct ccl_matmul_world){.ranks = comm->n,
+                                     .rank = comm->rank,
+                                     .is_host = comm->props.is_host,
+                                     .blocks = comm->agreed.blocks,
+                                     .auto_blocks = comm->agreed.host_blocks};
+}
+
+static cclResult_t plan_call(cclComm_t comm, const struct ccl_matmul_call *call, struct ccl_matmul_plan *plan)
+{
+    const cclCallConfig_t unset = CCL_CALL_CONFIG_INITIALIZER;
+    const struct ccl_matmul_world world = ccl_matmul_world(comm);
+    return ccl_matmul_plan(ccl_matmul_who(call->op), call->op, &world, &call->desc, call->has_config ? &call->config : &unset, plan);
+}
+
+static bool plan_fits(const struct cclMatmulWorkspace *ws, const struct ccl_matmul_call *call)
+{
+    return ws->planned && ws->op == call->op && memcmp(&ws->desc, &call->desc, sizeof(ws->desc)) == 0 && ws->has_config == call->has_config &&
+           (!call->has_config || memcmp(&ws->config, &call->config, sizeof(ws->config)) == 0);
+}
+
+/* What went wrong may concern this rank alone: the peers, who have called the same and would wait, are told. */
+static cclResult_t tell_peers(cclComm_t comm, const struct ccl_k_desc *desc, cclResult_t rc)
+{
+    comm->plan.valid = false;
+    comm->args.desc = *desc;
+    ccl_comm_raise(comm, rc, CCL_REASON_REFUSED, comm->rank);
+    return rc;
+}
+
+static struct ccl_k_desc describe(const struct ccl_matmul_call *call, const cclCallConfig_t *used)
+{
+    const cclMatmulDesc_t *d = &call->desc;
+    const uint32_t op = call->op == CCL_ALL_GATHER_MATMUL ? CCL_OP_ALL_GATHER_MATMUL : CCL_OP_MATMUL_ALL_GATHER;
+    return (struct ccl_k_desc){.word1 = CCL_WORD1(op, d->type, 0, 0),
+                               .variant = (uint32_t)used->algorithm,
+                               .blocks = (uint32_t)used->comm_sms,
+                               .tile_m = (uint32_t)used->gemm_tile_m,
+                               .tile_n = (uint32_t)used->gemm_tile_n,
+                               .rows = d->m,
+                               .count = d->n,
+                               .ld = d->k,
+                               .ld_send = call->op == CCL_ALL_GATHER_MATMUL ? d->lda : d->ldc};
+}
+
+static cclResult_t check_pointers(cclComm_t comm, const struct ccl_matmul_call *call, const struct ccl_k_desc *desc)
+{
+    const struct {
+        const char *name;
+        const void *ptr;
+    } all[] = {{"a", call->a}, {"b", call->b}, {"bias", call->bias}, {"c", call->c}};
+    const char *who = ccl_matmul_who(call->op);
+    for (size_t i = 0; i < CCL_ARRAY_LEN(all); i++) {
+        if ((uintptr_t)all[i].ptr % CCL_GEMM_ALIGN != 0) {
+            return tell_peers(comm, desc,
+                              ccl_error_set(cclInvalidArgument, CCL_COLL, "%s: %s is %p on rank %d, not aligned to %u bytes", who, all[i].name,
+                                            all[i].ptr, comm->rank, CCL_GEMM_ALIGN));
+        }
+    }
+    return cclSuccess;
+}
+
+static uint32_t sign(const struct ccl_matmul_call *call, const struct cclMatmulWorkspace *ws, const struct ccl_k_desc *desc)
+{
+    const cclMatmulDesc_t *d = &call->desc;
+    const cclCallConfig_t *c = &ws->plan.effective;
+    const uint64_t words[] = {desc->word1, d->m,     d->n,     d->k,     d->shard,  (uint64_t)d->gather, desc->ld_send,
+                              (uint64_t)c->algorithm, (uint64_t)c->layout, (uint64_t)c->fetch, (uint64_t)c->gemm_tile_m, (uint64_t)c->gemm_tile_n,
+                              (uint64_t)c->gemm_tile_k, (uint64_t)c->k_per_flag, (uint64_t)c->fixed_order, ws->window, ws->window_off,
+                              ws->stage_off, ws->copy_off};
+    return ccl_coll_signature(words, CCL_ARRAY_LEN(words));
+}
+
+/* Can all peers reach [ptr, ptr + bytes) where it is? */
+static bool find_window(cclComm_t comm, const void *ptr, size_t bytes, struct ccl_window_hit *hit)
+{
+    cclPointerInfo_t info;
+    if (!ccl_heap_find(comm->heap, ptr, bytes, hit)) {
+        return false;
+    }
+    if (hit->bases != NULL) {
+        return true; /* heap: mapped by all */
+    }
+    ccl_heap_pointer_info(comm->heap, ptr, &info);
+    return info.peers_mapped == comm->n - 1;
+}
+
+/* What the peers get to see: A (or C) of the user, the copy of it in the workspace, or the workspace. */
+static void set_window(cclComm_t comm, const struct cclMatmulWorkspace *ws, const struct ccl_matmul_call *call, struct ccl_k_matmul_args *a,
+                       bool *copied)
+{
+    const cclMatmulDesc_t *d = &call->desc;
+    const bool gathers_a = call->op == CCL_ALL_GATHER_MATMUL;
+    const void *ptr = gathers_a ? call->a : call->c;
+    const size_t rows = !gathers_a ? d->m : d->gather == cclGatherColumns ? d->m : d->shard;
+    const size_t cols = !gathers_a ? d->n : d->gather == cclGatherColumns ? d->shard : d->k;
+    const size_t bytes = 2 * ((rows - 1) * (gathers_a ? d->lda : d->ldc) + cols);
+    struct ccl_window_hit hit;
+    *copied = false;
+    a->copy_where = (uint64_t)ws->window << 48 | (ws->window_off + ws->copy_off);
+    a->coll.expect_id = 0;
+    if (comm->n == 1) {
+        a->coll.where = 0;
+        return;
+    }
+    if (a->map.pushes) {
+        ptr = ws->space;
+    }
+    if (a->map.pushes ? ccl_heap_find(comm->heap, ptr, ws->copy_off, &hit) : find_window(comm, ptr, bytes, &hit)) {
+        a->coll.where = (uint64_t)hit.id << 48 | hit.off;
+    } else {
+        *copied = true;
+        a->coll.where = a->copy_where;
+        CCL_LOG(CCL_LOG_INFO, CCL_COLL, "%s: rank %d: %s %p of %zu bytes is in no window that all peers have mapped, it is copied through the workspace",
+                ccl_matmul_who(call->op), comm->rank, gathers_a ? "a" : "c", ptr, bytes);
+        ccl_heap_find(comm->heap, ws->space, 1, &hit);
+    }
+    if (hit.bases != NULL && comm->n <= CCL_VALUE_PEERS) {
+        a->coll.expect_id = hit.id;
+        for (int r = 0; r < comm->n; r++) {
+            a->coll.peer[r].win = hit.bases[r];
+        }
+    }
+}
+
+static void fill_args(cclComm_t comm, const struct cclMatmulWorkspace *ws, const struct ccl_matmul_call *call, struct ccl_k_matmul_args *a)
+{
+    const struct ccl_matmul_plan *plan = &ws->plan;
+    a->gemm = plan->gemm;
+    a->gemm.a = (uint64_t)call->a;
+    a->gemm.b = (uint64_t)call->b;
+    a->gemm.bias = (uint64_t)call->bias;
+    a->gemm.c = (uint64_t)call->c;
+    a->map = plan->map;
+    a->source = plan->source;
+    a->fetchers = plan->fetchers;
+    a->state = (uint64_t)ws->state;
+    a->scratch = (uint64_t)ws->state + ws->scratch_off;
+    a->scratch_bytes = plan->needs.block_bytes;
+    a->space = (uint64_t)ws->space;
+    a->words = ws->has.words;
+    a->stage_off = ws->stage_off;
+    a->stage_ld = plan->stage_ld;
+    a->peer_ld = call->desc.lda;
+    a->copy_ld = plan->copy_ld;
+    a->coll = comm->args;
+    a->coll.desc = describe(call, &plan->effective);
+    a->coll.sig = sign(call, ws, &a->coll.desc);
+    a->coll.part_bytes = 0;
+    a->coll.flags = comm->agreed.host_flags;
+    a->coll.rows = a->coll.row_bytes = 0;
+}
+
+static cclResult_t launch(cclComm_t comm, const struct cclMatmulWorkspace *ws, enum ccl_kernel kernel, const struct ccl_k_matmul_args *a,
+                          struct cclStream *stream)
+{
+    const struct ccl_launch l = {.kernel = kernel,
+                                 .device = comm->device,
+                                 .traced = comm->trace != NULL && ws->plan.effective.trace != 0,
+                                 .grid = ws->plan.grid,
+                                 .threads = 1,
+                                 .host_threads = (uint32_t)comm->agreed.host_blocks,
+                                 .args = a,
+                                 .args_bytes = (uint32_t)offsetof(struct ccl_k_matmul_args, coll) + comm->args_bytes};
+    return comm->rt->launch(stream, &l);
+}
+
+static cclResult_t copy_rows(cclComm_t comm, void *dst, size_t ld_dst, const void *src, size_t ld_src, size_t cols, size_t rows,
+                             struct cclStream *stream)
+{
+    return comm->rt->copy_2d(dst, 2 * ld_dst, src, 2 * ld_src, 2 * cols, rows, stream);
+}
+
+/* Between the two halves of the communicator's chain. */
+static cclResult_t enqueue_links(cclComm_t comm, const struct cclMatmulWorkspace *ws, const struct ccl_matmul_call *call, bool copied,
+                                 struct ccl_k_matmul_args *a, struct cclStream *stream)
+{
+    const cclMatmulDesc_t *d = &call->desc;
+    char *copy = ws->space + ws->copy_off;
+    if (ws->plan.sequential) {
+        return launch(comm, ws, CCL_KERNEL_matmul_local, a, stream);
+    }
+    if (call->op == CCL_ALL_GATHER_MATMUL) {
+        if (copied) {
+            const bool columns = d->gather == cclGatherColumns;
+            CCL_TRY(copy_rows(comm, copy, a->copy_ld, call->a, d->lda, columns ? d->shard : d->k, columns ? d->m : d->shard, stream));
+        }
+        return launch(comm, ws, CCL_KERNEL_gather_matmul, a, stream);
+    }
+    if (copied) {
+        a->gemm.c = (uint64_t)copy;
+    }
+    CCL_TRY(launch(comm, ws, CCL_KERNEL_matmul_gather, a, stream));
+    return copied ? copy_rows(comm, call->c, d->ldc, copy, d->ldc, d->n, d->m, stream) : cclSuccess;
+}
+
+/* The first half of the sequential form. */
+static cclResult_t gather(cclComm_t comm, const struct cclMatmulWorkspace *ws, const struct ccl_matmul_call *call, struct cclStream *stream)
+{
+    const cclMatmulDesc_t *d = &call->desc;
+    const bool columns = d->gather == cclGatherColumns;
+    const struct ccl_coll_call all = {.op = CCL_OP_ALL_GATHER_2D,
+                                      .type = d->type,
+                                      .send = call->a,
+                                      .recv = ws->space + ws->stage_off,
+                                      .rows = columns ? d->m : d->shard,
+                                      .count = columns ? d->shard : d->k,
+                                      .ld_send = d->lda,
+                                      .ld_recv = ws->plan.stage_ld};
+    return ccl_coll_all_gather(comm, &all, stream);
+}
+
+static cclResult_t enqueue(cclComm_t comm, struct cclMatmulWorkspace *ws, const struct ccl_matmul_call *call, struct cclStream *stream)
+{
+    struct ccl_k_matmul_args a;
+    bool copied = false;
+    fill_args(comm, ws, call, &a);
+    CCL_TRY(check_pointers(comm, call, &a.coll.desc));
+    if (ws->plan.sequential) {
+        CCL_TRY(gather(comm, ws, call, stream));
+    } else {
+        set_window(comm, ws, call, &a, &copied);
+    }
+    comm->matmul_effective = ws->plan.effective;
+    comm->effective = &comm->matmul_effective;
+    if (CCL_UNLIKELY(!comm->used_stream || comm->last_stream != stream)) {
+        CCL_TRY(ccl_comm_use_stream(comm, stream, ccl_group_running()));
+    }
+    CCL_TRY(comm->rt->chain_before(comm->chain, stream));
+    cclResult_t rc = enqueue_links(comm, ws, call, copied, &a, stream);
+    rc = rc == cclSuccess ? comm->rt->chain_after(comm->chain, stream) : rc;
+    if (CCL_UNLIKELY(rc != cclSuccess)) {
+        __atomic_store_n(&comm->unchained, true, __ATOMIC_RELEASE); /* cclCommAbort may ask from another thread */
+        return tell_peers(comm, &a.coll.desc, rc);
+    }
+    return cclSuccess;
+}
+
+static cclResult_t matmul(cclComm_t comm, const struct ccl_matmul_call *call, struct cclStream *stream)
+{
+    struct cclMatmulWorkspace *ws = call->ws;
+    struct ccl_matmul_plan plan;
+    if (CCL_UNLIKELY(__atomic_load_n(&comm->page->abort, __ATOMIC_RELAXED) != 0)) {
+        return ccl_comm_async_error(comm);
+    }
+    if (ws == NULL) {
+        ws = comm->auto_workspace;
+    }
+    if (ws != NULL && ws->comm == comm && plan_fits(ws, call)) {
+        return enqueue(comm, ws, call, stream);
+    }
+    CCL_TRY(plan_call(comm, call, &plan));
+    if (call->ws == NULL) {
+        uint64_t capture;
+        CCL_TRY(comm->rt->capture_query(stream, &capture));
+        CCL_CHECK(capture == 0 || (ws != NULL && ccl_matmul_workspace_check(ccl_matmul_who(call->op), ws, &plan.needs) == cclSuccess), cclInvalidUsage,
+                  CCL_COLL, "%s: no workspace was given, and none can be made while the stream is captured (cclMatmulWorkspaceCreate)",
+                  ccl_matmul_who(call->op));
+        CCL_TRY(ccl_matmul_workspace_ensure(comm, &plan.needs, &ws));
+    } else if (ws->comm != comm) {
+        const struct ccl_k_desc desc = describe(call, &plan.effective);
+        return tell_peers(comm, &desc, ccl_error_set(cclInvalidArgument, CCL_COLL, "%s: the workspace on rank %d belongs to another communicator",
+                                                     ccl_matmul_who(call->op), comm->rank));
+    }
+    CCL_TRY(ccl_matmul_workspace_check(ccl_matmul_who(call->op), ws, &plan.needs));
+    ws->op = call->op;
+    ws->desc = call->desc;
+    ws->has_config = call->has_config;
+    ws->config = call->config;
+    ws->plan = plan;
+    ws->planned = true;
+    return enqueue(comm, ws, call, stream);
+}
+
+cclResult_t ccl_matmul_enqueue(cclComm_t comm, const struct ccl_matmul_call *call, struct cclStream *stream)
+{
+    int before;
+    CCL_TRY(ccl_device_enter(comm->rt, comm->props.is_host, comm->device, &before));
+    return ccl_device_leave(comm->rt, before, matmul(comm, call, stream));
+}
+
+static cclResult_t prepare(cclComm_t comm, const struct ccl_matmul_call *call)
+{
+    struct cclMatmulWorkspace *ws;
+    struct ccl_matmul_plan plan;
+    CCL_TRY(plan_call(comm, call, &plan));
+    return ccl_matmul_workspace_ensure(comm, &plan.needs, &ws);
+}
+
+cclResult_t ccl_matmul_prepare(cclComm_t comm, const struct ccl_matmul_call *call)
+{
+    int before;
+    if (call->ws != NULL) {
+        return cclSuccess;
+    }
+    CCL_TRY(ccl_device_enter(comm->rt, comm->props.is_host, comm->device, &before));
+    return ccl_device_leave(comm->rt, before, prepare(comm, call));
+}

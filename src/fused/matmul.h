@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Fused matrix products: from a checked call to launches. plan and proof are pure functions of what all ranks know alike. */
+#ifndef CCL_MATMUL_H
+#define CCL_MATMUL_H
+
+#include "comm/comm.h"
+#include "matmul_args.h"
+
+enum ccl_matmul_op { CCL_ALL_GATHER_MATMUL, CCL_MATMUL_ALL_GATHER };
+
+struct ccl_matmul_call {
+    enum ccl_matmul_op op;
+    cclMatmulDesc_t desc;
+    const void *a, *b, *bias;
+    void *c;
+    cclMatmulWorkspace_t ws; /* NULL: the communicator's */
+    bool has_config;
+    cclCallConfig_t config;
+};
+
+/* What a planner knows of the world besides the call. */
+struct ccl_matmul_world {
+    int ranks, rank;
+    bool is_host;
+    int blocks;      /* most of a grid */
+    int auto_blocks; /* that pay */
+};
+
+/* Memory that a call needs, or a workspace has, of each kind. */
+struct ccl_matmul_needs {
+    uint64_t words;         /* ready words */
+    uint64_t stage_bytes;   /* staged A */
+    uint64_t copy_bytes;    /* for the shard of A, or for C, where peers cannot reach the user's */
+    uint64_t block_bytes;   /* scratch of a block */
+    uint64_t blocks;
+};
+
+struct ccl_matmul_plan {
+    struct ccl_k_map map;
+    struct ccl_k_gemm gemm; /* but for addresses */
+    uint32_t source;        /* enum ccl_k_source */
+    uint32_t grid, fetchers;
+    uint64_t stage_ld, copy_ld; /* elements */
+    bool sequential;
+    struct ccl_matmul_needs needs;
+    cclCallConfig_t effective;
+};
+
+/* fused/matmul_check.c. cclInvalidArgument with name and value: a field of desc, or of config as far as it can be judged by itself. who: the public function. */
+cclResult_t ccl_matmul_check_desc(const char *who, enum ccl_matmul_op op, const cclMatmulDesc_t *desc, int ranks);
+cclResult_t ccl_matmul_check_config(const char *who, enum ccl_matmul_op op, const struct ccl_matmul_world *world, const cclCallConfig_t *config);
+
+/* fused/matmul_plan.c: choose what config leaves open, and prove the result. config: all fields known to this library, CCL_UNSET allowed. cclInvalidArgument: desc or config,
+ * or a config that cannot cover the shape, by name. */
+cclResult_t ccl_matmul_plan(const char *who, enum ccl_matmul_op op, const struct ccl_matmul_world *world, const cclMatmulDesc_t *desc,
+                            const cclCallConfig_t *config, struct ccl_matmul_plan *plan);
+/* The same for a workspace: what a call with this config may need, whatever the tuning table and the user choose of what is left open. */
+cclResult_t ccl_matmul_plan_needs(const char *who, const struct ccl_matmul_world *world, const cclMatmulDesc_t *desc,
+                                  const cclCallConfig_t *config, struct ccl_matmul_needs *needs);
+
+/* fused/matmul_proof.c */
+/* The maps, replaceable by tests that show what the proof sees. */
+struct ccl_matmul_maps {
+    void (*tile)(const struct ccl_k_map *map, uint32_t i, uint32_t *unit, uint32_t *tile_n);
+    struct ccl_k_block (*fetch)(const struct ccl_k_map *map, uint32_t i);
+};
+extern const struct ccl_matmul_maps ccl_matmul_maps;
+/* Every tile is computed once, every group of a staged unit is fetched once, from columns that there are, and sets the word that its tiles wait for. In microseconds:
+ * sizes are compared, and the maps are evaluated at the corners of their bands. NULL: proved. Else what is wrong, in words (constant). */
+const char *ccl_matmul_prove(const struct ccl_k_map *map, const struct ccl_matmul_maps *maps);
+
+/* fused/matmul_workspace.c */
+#define CCL_WORKSPACE_MAGIC 0xcc1c5aceu
+struct cclMatmulWorkspace {
+    uint32_t magic;
+    cclComm_t comm;
+    struct ccl_matmul_needs has;
+    char *space;        /* heap block: ready words, staged A, copy */
+    uint64_t stage_off, copy_off;
+    uint32_t window;    /* id of the heap chunk that holds it */
+    uint64_t window_off;
+    char *state;        /* private memory: struct ccl_k_matmul_state, scratch */
+    uint64_t scratch_off;
+    /* the last call: a repeated one plans nothing */
+    bool planned, has_config;
+    enum ccl_matmul_op op;
+    cclMatmulDesc_t desc;
+    cclCallConfig_t config;
+    struct ccl_matmul_plan plan;
+    struct cclMatmulWorkspace *next; /* of the communicator */
+};
+
+/* Collective, outside captures; the communicator's device is current. On success *ws is in the communicator's list. */
+cclResult_t ccl_matmul_workspace_create(cclComm_t comm, const struct ccl_matmul_needs *needs, cclMatmulWorkspace_t *ws);
+/* Collective; the operations of the communicator have ended. */
+cclResult_t ccl_matmul_workspace_destroy(cclMatmulWorkspace_t ws);
+/* Collective where it must grow: the communicator's own workspace serves such a call. */
+cclResult_t ccl_matmul_workspace_ensure(cclComm_t comm, const struct ccl_matmul_needs *needs, cclMatmulWorkspace_t *ws);
+/* cclInvalidArgument, by kind of memory and bytes: the workspace is too small. */
+cclResult_t ccl_matmul_workspace_check(const char *who, const struct cclMatmulWorkspace *ws, const struct ccl_matmul_needs *needs);
+
+/* fused/matmul.c */
+struct ccl_matmul_world ccl_matmul_world(cclComm_t comm);
+/* Before a group's enqueues, or before the call: make the communicator's workspace, if the call wants it. */
+cclResult_t ccl_matmul_prepare(cclComm_t comm, const struct ccl_matmul_call *call);
+/* Enqueue on stream; NULL is the default stream of the communicator's device. */
+cclResult_t ccl_matmul_enqueue(cclComm_t comm, const struct ccl_matmul_call *call, struct cclStream *stream);
+const char *ccl_matmul_who(enum ccl_matmul_op op);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The choices of a fused matrix product that desc and config leave open, and the maps that follow from them. Pure functions of what is equal on all ranks (and
+ * of the rank), so all ranks plan alike; the signature in the advert proves it. */
+#include "fused/matmul.h"
+
+#include <string.h>
+
+#include "util/log.h"
+
+#define HOST_TILE 256    /* of C: what is converted to floats for it is used so often that the conversion costs little */
+#define HOST_TILE_LEAST 64
+#define HOST_TILE_K 256  /* as deep as the core packs at once */
+#define TILES_A_BLOCK 3  /* at least, so that the last round is short */
+#define MOST_GROUPS 8    /* of K: coarse flags are faster, some are needed to begin early */
+#define FINEST_TILE 32u  /* that a workspace made without a config has ready words for */
+#define FINEST_TILE_K 64u
+
+static uint32_t divide_up(uint64_t a, uint64_t b) { return (uint32_t)((a + b - 1) / b); }
+static uint64_t round_pitch(uint64_t elements) { return ccl_round_up(elements, CCL_GEMM_PITCH); }
+static int least(int64_t a, int64_t b) { return (int)(a < b ? a : b); }
+
+static void choose_tile(const struct ccl_matmul_world *world, const struct ccl_k_map *map, int blocks, cclCallConfig_t *c)
+{
+    const uint32_t rows = map->columns ? map->m : map->shard, shards = map->columns || map->local ? 1 : map->ranks;
+    int m = c->gemm_tile_m != CCL_UNSET ? c->gemm_tile_m : least(HOST_TILE, rows);
+    int n = c->gemm_tile_n != CCL_UNSET ? c->gemm_tile_n : least(HOST_TILE, map->n);
+    (void)world;
+    /* Enough tiles for all blocks to end at about the same time; the longer side is cut. */
+    while (blocks > 1 && (uint64_t)divide_up(rows, (uint64_t)m) * shards * divide_up(map->n, (uint64_t)n) < (uint64_t)blocks * TILES_A_BLOCK) {
+        bool cut_m = c->gemm_tile_m == CCL_UNSET && m > HOST_TILE_LEAST, cut_n = c->gemm_tile_n == CCL_UNSET && n > HOST_TILE_LEAST;
+        if (!cut_m && !cut_n) {
+            break;
+        }
+        if (cut_m && (!cut_n || m >= n)) {
+            m /= 2;
+        } else {
+            n /= 2;
+        }
+    }
+    c->gemm_tile_m = m;
+    c->gemm_tile_n = n;
+    c->gemm_tile_k = c->gemm_tile_k != CCL_UNSET ? c->gemm_tile_k : least(HOST_TILE_K, map->k);
+}
+
+/* The host's memory is one: reading a peer's A where it lies costs what reading a copy costs, so nothing is gained by making one. */
+static void choose_algorithm(enum ccl_matmul_op op, cclCallConfig_t *c)
+{
+    if (op == CCL_MATMUL_ALL_GATHER) {
+        c->algorithm = cclAlgoAuto;
+    } else if (c->algorithm == CCL_UNSET || c->algorithm == cclAlgoAuto) {
+        bool staged = c->layout != CCL_UNSET || c->fetch != CCL_UNSET || c->k_per_flag != CCL_UNSET || c->num_fetch_sms != CCL_UNSET;
+        c->algorithm = staged ? cclAlgoHbmBuffer : cclAlgoBaseline;
+    }
+    if (c->algorithm == cclAlgoHbmBuffer) {
+        c->layout = c->layout != CCL_UNSET ? c->layout : cclKContiguous;
+        c->fetch = c->fetch != CCL_UNSET ? c->fetch : cclFetchPull;
+    }
+}
+
+static cclResult_t fill_map(const char *who, const cclCallConfig_t *c, struct ccl_k_map *map)
+{
+    const bool hbm = c->algorithm == cclAlgoHbmBuffer;
+    map->tile_m = (uint32_t)c->gemm_tile_m;
+    map->tile_n = (uint32_t)c->gemm_tile_n;
+    map->tile_k = (uint32_t)c->gemm_tile_k;
+    map->shard_units = divide_up(map->columns ? map->m : map->shard, map->tile_m);
+    map->tiles_n = divide_up(map->n, map->tile_n);
+    map->blocks_k = divide_up(map->k, map->tile_k);
+    CCL_CHECK(c->k_per_flag == CCL_UNSET || (c->k_per_flag >= 1 && (uint32_t)c->k_per_flag <= map->blocks_k), cclInvalidArgument, CCL_COLL,
+              "%s: config: k_per_flag is %d, but K of %u has %u blocks of gemm_tile_k %u", who, c->k_per_flag, map->k, map->blocks_k, map->tile_k);
+    map->k_per_flag = c->k_per_flag != CCL_UNSET ? (uint32_t)c->k_per_flag : divide_up(map->blocks_k, MOST_GROUPS);
+    map->groups = divide_up(map->blocks_k, map->k_per_flag);
+    map->own_fetched = hbm && !map->columns && c->layout == cclMContiguous;
+    map->pushes = hbm && c->fetch == cclFetchPush;
+    CCL_CHECK(!map->pushes || !map->columns, cclInvalidArgument, CCL_COLL, "%s: config: fetch push needs shards of rows, gather is columns", who);
+    const uint32_t own = ccl_map_own(map), units = ccl_map_units(map), rest = units - own;
+    const uint32_t walked = map->columns ? units : own;
+    CCL_CHECK(c->group_m == CCL_UNSET || (c->group_m >= 1 && (uint32_t)c->group_m <= walked), cclInvalidArgument, CCL_COLL,
+              "%s: config: group_m is %d, but there are %u rows of tiles of gemm_tile_m %u in %s", who, c->group_m, walked, map->tile_m,
+              map->columns ? "m" : "a shard");
+    map->group_m = c->group_m != CCL_UNSET ? (uint32_t)c->group_m : own != 0 ? (own < 4 ? own : 4) : 1;
+    map->group_remote = map->columns && c->group_m != CCL_UNSET ? (uint32_t)c->group_m : 1;
+    const uint64_t tiles = (uint64_t)units * map->tiles_n;
+    const uint64_t fetches = !hbm ? 0
+                             : map->pushes ? (uint64_t)own * map->groups * (map->ranks - 1)
+                                           : (uint64_t)(map->own_fetched || map->columns ? units : rest) * map->groups;
+    CCL_CHECK(tiles <= 0x7fffffff && fetches <= 0x7fffffff && (uint64_t)units * map->groups <= 0x7fffffff, cclInvalidArgument, CCL_COLL,
+              "%s: tiles of %u x %u and groups of %u columns cut the product into %llu tiles and %llu fetches, at most 2147483647 can be counted", who,
+              map->tile_m, map->tile_n, map->k_per_flag * map->tile_k, (unsigned long long)tiles, (unsigned long long)fetches);
+    map->tiles = (uint32_t)tiles;
+    map->fetches = (uint32_t)fetches;
+    map->rotated = map->columns && c->fixed_order == 0;
+    return cclSuccess;
+}
+
+/* How many workers, and how many of them fetch first. */
+static cclResult_t choose_grid(const char *who, const struct ccl_matmul_world *world, cclCallConfig_t *c, struct ccl_matmul_plan *plan)
+{
+    int grid = c->comm_sms != CCL_UNSET ? c->comm_sms : least(world->auto_blocks, plan->map.tiles);
+    CCL_CHECK(c->num_fetch_sms == CCL_UNSET || (c->num_fetch_sms >= 1 && c->num_fetch_sms <= grid), cclInvalidArgument, CCL_COLL,
+              "%s: config: num_fetch_sms is %d, but there are %d blocks (comm_sms)", who, c->num_fetch_sms, grid);
+    if (plan->map.fetches != 0) {
+        c->num_fetch_sms = c->num_fetch_sms != CCL_UNSET ? c->num_fetch_sms : grid > 4 ? grid / 4 : 1;
+    }
+    plan->fetchers = plan->map.fetches != 0 ? (uint32_t)c->num_fetch_sms : 0;
+    plan->grid = (uint32_t)grid;
+    c->comm_sms = grid;
+    return cclSuccess;
+}
+
+static void fill_needs(enum ccl_matmul_op op, const cclMatmulDesc_t *d, const cclCallConfig_t *c, struct ccl_matmul_plan *plan)
+{
+    const struct ccl_k_map *map = &plan->map;
+    struct ccl_matmul_needs *needs = &plan->needs;
+    const uint64_t shard_rows = map->columns ? map->m : map->shard, shard_cols = map->columns ? map->shard : map->k;
+    plan->copy_ld = op == CCL_ALL_GATHER_MATMUL ? round_pitch(shard_cols) : d->ldc;
+    if (c->algorithm == cclAlgoSequential) {
+        plan->stage_ld = round_pitch(shard_cols);
+        needs->stage_bytes = 2 * plan->stage_ld * shard_rows * map->ranks;
+    } else if (c->algorithm == cclAlgoHbmBuffer) {
+        plan->stage_ld = c->layout == cclMContiguous ? round_pitch(map->m) : round_pitch(map->k);
+        needs->stage_bytes = 2 * plan->stage_ld * (c->layout == cclMContiguous ? map->k : map->m);
+        needs->words = (uint64_t)ccl_map_units(map) * map->groups;
+    }
+    if (map->ranks > 1 && c->algorithm != cclAlgoSequential && !map->pushes) {
+        needs->copy_bytes = 2 * plan->copy_ld * (op == CCL_ALL_GATHER_MATMUL ? shard_rows : map->m);
+    }
+    needs->block_bytes = ccl_round_up(CCL_GEMM_HOST_SCRATCH(map->tile_m, map->tile_n), CCL_CACHE_LINE);
+    needs->blocks = plan->grid;
+}
+
+static void fill_gemm(const cclMatmulDesc_t *d, const cclCallConfig_t *c, struct ccl_matmul_plan *plan)
+{
+    const struct ccl_k_map *map = &plan->map;
+    plan->gemm = (struct ccl_k_gemm){.lda = d->lda,
+                                     .ldb = d->ldb,
+                                     .ldc = d->ldc,
+                                     .m = map->m,
+                                     .n = map->n,
+                                     .k = map->k,
+                                     .type = d->type == cclFloat16 ? CCL_GEMM_F16 : CCL_GEMM_BF16,
+                                     .a_layout = c->layout == cclMContiguous ? CCL_GEMM_K_OUTER : CCL_GEMM_K_INNER,
+                                     .b_layout = d->b_transposed ? CCL_GEMM_K_INNER : CCL_GEMM_K_OUTER,
+                                     .bias_kind = d->bias == cclBiasNone       ? CCL_GEMM_NO_BIAS
+                                                  : d->bias == cclBiasByColumn ? CCL_GEMM_BIAS_BY_COLUMN
+                                                                               : CCL_GEMM_BIAS_BY_ROW,
+                                     .tile_m = map->tile_m,
+                                     .tile_n = map->tile_n,
+                                     .tile_k = map->tile_k,
+                                     .tiles_m = ccl_map_units(map),
+                                     .tiles_n = map->tiles_n,
+                                     .blocks_k = map->blocks_k,
+                                     .group_m = map->group_m,
+                                     .xcds = 1};
+}
+
+cclResult_t ccl_matmul_plan(const char *who, enum ccl_matmul_op op, const struct ccl_matmul_world *world, const cclMatmulDesc_t *d,
+                            const cclCallConfig_t *config, struct ccl_matmul_plan *plan)
+{
+    cclCallConfig_t c = *config;
+    memset(plan, 0, sizeof(*plan));
+    CCL_TRY(ccl_matmul_check_desc(who, op, d, world->ranks));
+    CCL_TRY(ccl_matmul_check_config(who, op, world, &c));
+    plan->map = (struct ccl_k_map){.ranks = (uint32_t)world->ranks,
+                                   .rank = (uint32_t)world->rank,
+                                   .columns = d->gather == cclGatherColumns,
+                                   .local = op == CCL_MATMUL_ALL_GATHER,
+                                   .shard = (uint32_t)d->shard,
+                                   .m = (uint32_t)d->m,
+                                   .n = (uint32_t)d->n,
+                                   .k = (uint32_t)d->k};
+    choose_algorithm(op, &c);
+    c.fixed_order = c.fixed_order != CCL_UNSET ? c.fixed_order : 1;
+    choose_tile(world, &plan->map, c.comm_sms != CCL_UNSET ? c.comm_sms : world->auto_blocks, &c);
+    CCL_TRY(fill_map(who, &c, &plan->map));
+    CCL_TRY(choose_grid(who, world, &c, plan));
+    const char *fault = ccl_matmul_prove(&plan->map, &ccl_matmul_maps);
+    CCL_CHECK(fault == NULL, cclInvalidArgument, CCL_COLL,
+              "%s: config does not cover the shape %zu x %zu x %zu on %d ranks (tile %d x %d x %d, group_m %d, k_per_flag %d): %s", who, d->m, d->n, d->k,
+              world->ranks, c.gemm_tile_m, c.gemm_tile_n, c.gemm_tile_k, c.group_m, c.k_per_flag, fault);
+    fill_needs(op, d, &c, plan);
+    fill_gemm(d, &c, plan);
+    plan->sequential = c.algorithm == cclAlgoSequential;
+    plan->source = plan->sequential ? CCL_A_GATHERED : c.algorithm == cclAlgoHbmBuffer ? CCL_A_STAGED : CCL_A_REMOTE;
+    c.group_m = (int)(plan->map.columns ? plan->map.group_remote : plan->map.group_m);
+    c.k_per_flag = c.algorithm == cclAlgoHbmBuffer ? (int)plan->map.k_per_flag : CCL_UNSET;
+    c.threads = 1;
+    plan->effective = c;
+    return cclSuccess;
+}
+
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static void add_needs(struct ccl_matmul_needs *sum, const struct ccl_matmul_needs *n)
+{
+    sum->words = most(sum->words, n->words);
+    sum->stage_bytes = most(sum->stage_bytes, n->stage_bytes);
+    sum->copy_bytes = most(sum->copy_bytes, n->copy_bytes);
+    sum->block_bytes = most(sum->block_bytes, n->block_bytes);
+    sum->blocks = most(sum->blocks, n->blocks);
+}
+
+cclResult_t ccl_matmul_plan_needs(const char *who, const struct ccl_matmul_world *world, const cclMatmulDesc_t *d, const cclCallConfig_t *config,
+                                  struct ccl_matmul_needs *needs)
+{
+    const enum ccl_matmul_op op = d->gather == cclGatherOutput ? CCL_MATMUL_ALL_GATHER : CCL_ALL_GATHER_MATMUL;
+    struct ccl_matmul_plan plan;
+    cclCallConfig_t c = *config;
+    memset(needs, 0, sizeof(*needs));
+    CCL_TRY(ccl_matmul_plan(who, op, world, d, &c, &plan));
+    add_needs(needs, &plan.needs);
+    needs->blocks = most(needs->blocks, (uint64_t)(c.comm_sms != CCL_UNSET ? c.comm_sms : world->auto_blocks));
+    if (op == CCL_MATMUL_ALL_GATHER || (c.algorithm != CCL_UNSET && c.algorithm != cclAlgoAuto && c.algorithm != cclAlgoHbmBuffer)) {
+        return cclSuccess;
+    }
+    if (c.algorithm != cclAlgoHbmBuffer && plan.effective.algorithm != cclAlgoHbmBuffer) {
+        c.algorithm = cclAlgoSequential;
+        CCL_TRY(ccl_matmul_plan(who, op, world, d, &c, &plan));
+        add_needs(needs, &plan.needs);
+    }
+    c.algorithm = cclAlgoHbmBuffer;
+    for (int layout = cclKContiguous; layout <= cclMContiguous; layout++) {
+        if (config->layout == CCL_UNSET || config->layout == layout) {
+            c.layout = c.fetch == cclFetchPush ? cclKContiguous : layout;
+            CCL_TRY(ccl_matmul_plan(who, op, world, d, &c, &plan));
+            add_needs(needs, &plan.needs);
+        }
+    }
+    /* Ready words for finer tiles and flags too, where they are left open. */
+    const uint32_t tile_m = c.gemm_tile_m != CCL_UNSET ? (uint32_t)c.gemm_tile_m : FINEST_TILE;
+    const uint32_t tile_k = c.gemm_tile_k != CCL_UNSET ? (uint32_t)c.gemm_tile_k : FINEST_TILE_K;
+    const uint32_t groups = divide_up(divide_up(plan.map.k, tile_k), c.k_per_flag != CCL_UNSET ? (uint64_t)c.k_per_flag : 1);
+    const uint64_t units = plan.map.columns ? divide_up(plan.map.m, tile_m) : (uint64_t)plan.map.ranks * divide_up(plan.map.shard, tile_m);
+    needs->words = most(needs->words, units * groups);
+    return cclSuccess;
+}
