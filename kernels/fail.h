@@ -23,6 +23,13 @@ struct ccl_called {
     uint64_t rows, count;
 };
 
+/* What a call of one message is about: its arguments say it. */
+CCL_DEVICE struct ccl_called ccl_called_of(CCL_ARGS a)
+{
+    const struct ccl_called called = {a->desc.word1, a->desc.rows, a->desc.count};
+    return called;
+}
+
 CCL_DEVICE_SLOW void ccl_fill_record(CCL_ARGS a, CCL_AS1 struct ccl_k_err *e, uint32_t n, uint32_t reason, uint32_t peer, struct ccl_called called)
 {
     e->op = n;
@@ -197,8 +204,7 @@ CCL_DEVICE_SLOW void ccl_fail_called(CCL_ARGS a, uint32_t n, uint32_t block, uin
 CCL_DEVICE_SLOW void ccl_fail(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t bad, uint32_t peer,
                               struct ccl_channels ch, uint32_t may_write, uint32_t words_out)
 {
-    const struct ccl_called called = {a->desc.word1, a->desc.rows, a->desc.count};
-    ccl_fail_called(a, n, block, bad, peer, ch, may_write, words_out, called);
+    ccl_fail_called(a, n, block, bad, peer, ch, may_write, words_out, ccl_called_of(a));
 }
 
 #endif

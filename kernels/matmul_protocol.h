@@ -238,7 +238,7 @@ CCL_DEVICE void matmul_leave(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t e
     if (ccl_tid() == 0) {
         if (__builtin_expect(sh->bad != CCL_BAD_NONE, 0)) {
             if (!sh->late) {
-                ccl_raise(c, sh->n, sh->bad, sh->peer); /* now, so that nobody waits for this block */
+                ccl_raise(c, sh->n, sh->bad, sh->peer, ccl_called_of(c)); /* now, so that nobody waits for this block */
                 ccl_revoke(c, sh->n);
             }
             ccl_store_relaxed_agent_u64((uint64_t)&state->bad, 1);
