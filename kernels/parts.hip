@@ -72,6 +72,8 @@ CCL_DEVICE void parts_await_credits(CCL_PARTS p, struct parts_block *b, uint32_t
         }
         if (bad) {
             push_set_bad(a, b->sh, bad, peer);
+        }
+        if (ccl_wave_any(bad)) {
             break;
         }
     }
@@ -135,8 +137,12 @@ CCL_DEVICE uint32_t parts_drain(CCL_PARTS p, struct parts_block *b, uint32_t c)
     if (ccl_afresh(ccl_tid()) < CCL_WARP) {
         for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
             const uint32_t chunks = b->end[d].in;
+            uint32_t bad = CCL_BAD_NONE;
             if (c < chunks) {
-                parts_hear(p, b, d, c + 1, c + 1 == chunks ? CCL_STEP_DONE : 0);
+                bad = parts_hear(p, b, d, c + 1, c + 1 == chunks ? CCL_STEP_DONE : 0);
+            }
+            if (ccl_wave_any(bad)) {
+                break;
             }
         }
     }

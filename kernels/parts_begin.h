@@ -79,28 +79,6 @@ CCL_DEVICE void parts_advert_send(CCL_PARTS p, uint32_t n, uint32_t lane, uint32
     }
 }
 
-/* Wait for peer's advert n and compare it with mine; *where gets its words 6 and 7. A peer that runs host LL in n shows it by its line's tag. */
-CCL_DEVICE uint32_t parts_advert_wait(CCL_PARTS p, uint32_t n, uint32_t peer, uint64_t *where)
-{
-    CCL_ARGS a = &p->c;
-    CCL_CONST const struct ccl_k_pair *pair = parts_pair(p, peer);
-    const uint64_t me = ccl_peer_ctl(a, a->rank), line = ccl_advert_addr(a, me, n, peer);
-    uint32_t bad = CCL_BAD_NONE;
-    uint64_t w = ccl_wait_word(a, line, n, 0, peer, ccl_ll_addr(a, me, n, peer) + 56, &bad), got[3];
-    if (bad == CCL_BAD_NONE && CCL_VALUE(w) != a->sig) {
-        bad = CCL_VALUE(w) == CCL_SIG_REVOKED ? CCL_BAD_LEFT : CCL_BAD_MISMATCH;
-    }
-    for (uint32_t i = 0; i < 3 && bad == CCL_BAD_NONE; i++) {
-        const uint64_t lo = ccl_wait_word(a, line + 16 + 16 * i, n, 0, peer, 0, &bad);
-        got[i] = bad == CCL_BAD_NONE ? (uint64_t)CCL_VALUE(ccl_wait_word(a, line + 24 + 16 * i, n, 0, peer, 0, &bad)) << 32 | CCL_VALUE(lo) : 0;
-    }
-    if (bad == CCL_BAD_NONE) {
-        *where = got[2];
-        bad = got[0] == pair->recv_bytes && got[1] == pair->send_bytes ? CCL_BAD_NONE : CCL_BAD_MISMATCH;
-    }
-    return bad;
-}
-
 /* Where what `where` names lies as mapped here; 0: stage it. */
 CCL_DEVICE uint64_t parts_resolve(CCL_ARGS a, uint32_t peer, uint64_t where)
 {
@@ -226,18 +204,22 @@ CCL_DEVICE uint32_t parts_meet(CCL_PARTS p, struct parts_block *b)
         }
         for (uint32_t d = 1 + t; d < a->n; d += CCL_WARP) {
             const uint32_t peer = ccl_rotate(a, d);
+            CCL_CONST const struct ccl_k_pair *pair = parts_pair(p, peer);
             uint64_t where = 0;
-            const uint32_t bad = parts_advert_wait(p, n, peer, &where);
+            const uint32_t bad = ccl_advert_wait_for(a, 0, n, peer, 8, pair->recv_bytes, pair->send_bytes, &where);
             if (bad) {
                 push_set_bad(a, b->sh, bad, peer);
-                break;
+            } else {
+                const uint64_t base = parts_resolve(a, peer, where);
+                b->end[d].base = base;
+                b->end[d].out = copies ? parts_chunks(p, b, pair->send_bytes) : 0;
+                b->end[d].in = copies ? parts_chunks(p, b, pair->recv_bytes) : 0;
+                if (base == 0 && pair->send_bytes != 0) {
+                    b->sh->staged = 1;
+                }
             }
-            const uint64_t base = parts_resolve(a, peer, where);
-            b->end[d].base = base;
-            b->end[d].out = copies ? parts_chunks(p, b, parts_pair(p, peer)->send_bytes) : 0;
-            b->end[d].in = copies ? parts_chunks(p, b, parts_pair(p, peer)->recv_bytes) : 0;
-            if (base == 0 && parts_pair(p, peer)->send_bytes != 0) {
-                b->sh->staged = 1;
+            if (ccl_wave_any(bad)) {
+                break;
             }
         }
     }
@@ -268,8 +250,8 @@ CCL_DEVICE void parts_post(CCL_PARTS p, const struct parts_block *b, uint32_t pe
 }
 
 /* First warp, the lane of rotation d: wait for step want of that source, with DIRECT if it stores directly; note it. Lanes of a wave leave together: who has
- * more to wait for does not begin when another one has seen an error. */
-CCL_DEVICE void parts_hear(CCL_PARTS p, struct parts_block *b, uint32_t d, uint32_t want, uint32_t want_direct)
+ * more to wait for does not begin when another one has seen an error. What it returns is not 0 for an error; then no lane of the wave may wait on. */
+CCL_DEVICE uint32_t parts_hear(CCL_PARTS p, struct parts_block *b, uint32_t d, uint32_t want, uint32_t want_direct)
 {
     CCL_ARGS a = &p->c;
     const uint32_t src = ccl_rotate(a, d);
@@ -288,6 +270,7 @@ CCL_DEVICE void parts_hear(CCL_PARTS p, struct parts_block *b, uint32_t d, uint3
     if (bad) {
         push_set_bad(a, b->sh, bad, src);
     }
+    return bad;
 }
 
 /* First warp, one lane a peer, behind its words: wake those that sleep. */

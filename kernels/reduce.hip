@@ -79,6 +79,8 @@ CCL_DEVICE uint32_t reduce_contribute(CCL_PARTS p, struct reduce_block *r, uint3
             ccl_wait_word(a, ccl_credit_addr(a, ccl_peer_ctl(a, a->rank), b->job.block, owner), b->job.n, c - p->slots + 1, owner, 0, &bad);
             if (bad) {
                 push_set_bad(a, b->sh, bad, owner);
+            }
+            if (ccl_wave_any(bad)) {
                 break;
             }
         }
@@ -163,7 +165,9 @@ CCL_DEVICE uint32_t reduce_own(CCL_PARTS p, struct reduce_block *r, uint32_t c)
     if (ccl_afresh(ccl_tid()) < CCL_WARP) {
         const uint32_t step = reduce_step_in(p, c);
         for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
-            parts_hear(p, b, d, step, step | CCL_STEP_DIRECT);
+            if (ccl_wave_any(parts_hear(p, b, d, step, step | CCL_STEP_DIRECT))) {
+                break;
+            }
         }
         if (ccl_afresh(ccl_tid()) == 0) {
             reduce_places(p, r, c, piece);
@@ -212,7 +216,9 @@ CCL_DEVICE uint32_t reduce_drain(CCL_PARTS p, struct reduce_block *r, uint32_t c
     if (ccl_afresh(ccl_tid()) < CCL_WARP) {
         const uint32_t step = reduce_step_out(p, c);
         for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
-            parts_hear(p, b, d, step, step | CCL_STEP_DIRECT);
+            if (ccl_wave_any(parts_hear(p, b, d, step, step | CCL_STEP_DIRECT))) {
+                break;
+            }
         }
     }
     ccl_block_sync();
