@@ -2,8 +2,8 @@
  *
  * Who only polls, and what is done about it. A wave polls if since the gang last made progress it has slept (s_sleep) or loaded past a cache, and has not
  * run for long without either. A gang whose live waves all poll is waiting. Of a shared run that means idling: turns are long enough for a poll, moods that slow accesses down are off,
- * and after each round of turns the processor is given away, at first to whoever wants it, then for about as long as the round took. Kernels look for
- * aborts and deaths after every so many polls of one wave, so one wave, the favourite, gets half of the turns. */
+ * and after each round of turns the processor is given away, at first to whoever wants it, then for as long as the round took, later for four times as
+ * long. Kernels look for aborts and deaths after every so many polls of one wave, so one wave, the favourite, gets half of the turns. */
 #include "idle.h"
 
 #include <sched.h>
@@ -12,6 +12,7 @@
 #define BUSY_INSTRUCTIONS 600 /* no poll takes so many */
 #define FAVOUR_TURNS 1100     /* of 1024 polls, after which kernels look at the pages of their peers */
 #define YIELD_ROUNDS 4
+#define SHORT_ROUNDS 64 /* then pauses are four times as long */
 #define SHORTEST_NAP_NS 50000
 #define LONGEST_NAP_NS 1000000
 
@@ -36,7 +37,7 @@ static void nap(struct emu_gang *gang)
     if (gang->idle.rounds++ < YIELD_ROUNDS) {
         sched_yield();
     } else {
-        took = now_ns() - gang->idle.round_began;
+        took = (now_ns() - gang->idle.round_began) * (gang->idle.rounds > SHORT_ROUNDS ? 4 : 1);
         took = took < SHORTEST_NAP_NS ? SHORTEST_NAP_NS : took > LONGEST_NAP_NS ? LONGEST_NAP_NS : took;
         nanosleep(&(struct timespec){.tv_nsec = took}, NULL);
     }
