@@ -282,16 +282,10 @@ static uint32_t merge_half(const struct emu_inst *inst, uint32_t old, uint32_t v
 /* One dword of all active lanes; from lanes that are `stride` bytes apart, 0: one value for all. */
 static void write_row(uint32_t *row, uint64_t exec, const uint8_t *data, uint32_t stride)
 {
-    uint32_t value;
-
-    memcpy(&value, data, 4);
-    for (unsigned lane = 0; stride == 0 && lane < EMU_LANES; lane++) {
-        row[lane] = exec >> lane & 1 ? value : row[lane];
-    }
-    for (unsigned lane = 0; stride != 0 && exec == ~0ull && lane < EMU_LANES; lane++) {
+    for (unsigned lane = 0; exec == ~0ull && lane < EMU_LANES; lane++) {
         memcpy(&row[lane], data + lane * stride, 4);
     }
-    for (uint64_t left = stride != 0 && exec != ~0ull ? exec : 0; left != 0; left &= left - 1) {
+    for (uint64_t left = exec == ~0ull ? 0 : exec; left != 0; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctzll(left);
 
         memcpy(&row[lane], data + lane * stride, 4);

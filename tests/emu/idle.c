@@ -2,8 +2,9 @@
  *
  * Who only polls, and what is done about it. A wave polls if since the gang last made progress it has slept (s_sleep) or loaded past a cache, and has not
  * run for long without either. A gang whose live waves all poll is waiting. Of a shared run that means idling: turns are long enough for a poll, moods that slow accesses down are off,
- * and after each round of turns the processor is given away, at first to whoever wants it, then for about as long as the round took. Kernels look for
- * aborts and deaths after every so many polls of one wave, so one wave, the favourite, gets half of the turns. */
+ * and after each round of turns the processor is given away, at first to whoever wants it, then for as long as the round took, later for four times as
+ * long. Kernels look for aborts and deaths after every so many polls of one wave, so one wave, the favourite, polls often in a round; and rounds are long, since on a loaded
+ * machine a pause costs a time slice of everybody else. */
 #include "idle.h"
 
 #include <sched.h>
@@ -11,9 +12,12 @@
 
 #define BUSY_INSTRUCTIONS 600 /* no poll takes so many */
 #define FAVOUR_TURNS 1100     /* of 1024 polls, after which kernels look at the pages of their peers */
+#define ROUND_FAVOUR 64 /* turns of a round for the favourite, and on average for each wave: */
+#define ROUND_TURNS 3
 #define YIELD_ROUNDS 4
+#define SHORT_ROUNDS 64 /* then pauses are four times as long */
 #define SHORTEST_NAP_NS 50000
-#define LONGEST_NAP_NS 1000000
+#define LONGEST_NAP_NS 2000000
 
 static int64_t now_ns(void)
 {
@@ -21,6 +25,11 @@ static int64_t now_ns(void)
 
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+static uint32_t round_turns(const struct emu_gang *gang)
+{
+    return ROUND_FAVOUR + ROUND_TURNS * gang->num_live;
 }
 
 static void begin_round(struct emu_gang *gang)
@@ -36,7 +45,7 @@ static void nap(struct emu_gang *gang)
     if (gang->idle.rounds++ < YIELD_ROUNDS) {
         sched_yield();
     } else {
-        took = now_ns() - gang->idle.round_began;
+        took = (now_ns() - gang->idle.round_began) * (gang->idle.rounds > SHORT_ROUNDS ? 4 : 1);
         took = took < SHORTEST_NAP_NS ? SHORTEST_NAP_NS : took > LONGEST_NAP_NS ? LONGEST_NAP_NS : took;
         nanosleep(&(struct timespec){.tv_nsec = took}, NULL);
     }
@@ -74,7 +83,7 @@ void emu_idle_turn(struct emu_gang *gang, struct emu_wave *w, uint64_t instructi
     if (!was) {
         gang->idle.rounds = 0;
         begin_round(gang);
-    } else if (++gang->idle.turns >= gang->num_live) {
+    } else if (++gang->idle.turns >= round_turns(gang)) {
         nap(gang);
     }
 }
@@ -83,7 +92,7 @@ uint32_t emu_idle_next(struct emu_gang *gang)
 {
     uint32_t i = gang->idle.favourite;
 
-    if (emu_chance(&gang->fate.rng, 1u << 15)) {
+    if (emu_below(&gang->fate.rng, round_turns(gang)) >= ROUND_FAVOUR) {
         return emu_below(&gang->fate.rng, gang->num_live);
     }
     if (i >= gang->num_live || gang->idle.favours-- == 0) {

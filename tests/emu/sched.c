@@ -17,7 +17,7 @@ static uint32_t pick(struct emu_rng *r, const uint32_t *values, uint32_t n)
 {
     return values[emu_below(r, n)];
 }
-#define LONG_TURN 400
+#define LONG_TURN 100
 #define PICK(r, ...) pick(r, (const uint32_t[]){__VA_ARGS__}, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 
 static void draw_mood(struct emu_gang *gang)

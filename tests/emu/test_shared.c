@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * Shared runs: gangs of one kernel each, in threads that know nothing of each other, wait for each other and finish, on devices of their own and on one
- * device. */
+ * device. Those that wait for one that is late leave most of the processor to others. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "emu.h"
 #include "test.h"
@@ -24,6 +26,7 @@ static uint8_t *heaps[RANKS];
 static const struct emu_kernel *kernel;
 static struct emu_device *devices[RANKS];
 static uint64_t seed;
+static bool late; /* rank 0 comes a second after the others */
 
 static bool find(uint64_t addr, uint64_t *base, uint64_t *bytes, bool *host)
 {
@@ -48,6 +51,9 @@ static void *run_rank(void *number)
 
     for (int i = 0; i < RANKS; i++) {
         args.bases[i] = (uint64_t)(uintptr_t)heaps[i];
+    }
+    if (late && rank == 0) {
+        usleep(1000000);
     }
     if (!emu_run(&launch, 1, &(struct emu_options){.seed = seed + rank, .shared = true}, &result)) {
         TEST_FAIL("rank %u: %s", rank, result.text);
@@ -83,6 +89,30 @@ static void gather(const char *arch, bool one_device)
     }
 }
 
+static double seconds_of(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Threads that polled without a pause would take both processors of two. */
+static void waits_are_cheap(const char *arch)
+{
+    double wall = seconds_of(CLOCK_MONOTONIC), cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+
+    late = true;
+    gather(arch, false);
+    late = false;
+    wall = seconds_of(CLOCK_MONOTONIC) - wall;
+    cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    printf("%s: %d ranks waited %.2f s for one and took %.2f s of processor time\n", arch, RANKS - 1, wall, cpu);
+    if (cpu > 0.4 * (RANKS - 1) * wall) {
+        TEST_FAIL("%s: waiting took %.2f s of processor time in %.2f s", arch, cpu, wall);
+    }
+}
+
 int main(int argc, char **argv)
 {
     for (int i = 0; i < RANKS; i++) {
@@ -113,6 +143,7 @@ int main(int argc, char **argv)
             gather(arch, false);
             gather(arch, true);
         }
+        waits_are_cheap(arch);
         emu_program_free(program);
         free(image);
     }

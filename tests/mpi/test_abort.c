@@ -298,7 +298,7 @@ int main(int argc, char **argv)
 
     TM_INIT(argc, argv);
     full = tm_has_arg("full");
-    queued = tm_is_interpreted() ? 200 : queued;
+    queued = tm_is_interpreted() ? 100 : queued;
     stream = tm_stream_create();
     TM_MUST(cclDeviceMalloc((void **)&send_part, MOST + 2 * TM_GUARD));
     TM_MUST(cclDeviceMalloc((void **)&recv_all, MOST * (size_t)tm_size + 2 * TM_GUARD));

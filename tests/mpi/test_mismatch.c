@@ -227,6 +227,7 @@ static void play(const struct scenario *s, int odd, int absent)
     expect_refusal(s, mine, from, recv, comm, stream, true); /* the communicator stays dead */
     tm_get(host, recv, most);
     tm_check_bytes(host + own, most - own, TM_POISON, "memory behind the receive buffer of a mismatched call");
+    MPI_Barrier(MPI_COMM_WORLD); /* who has not called yet would see the abort first */
     TM_OK(tm_rank % 2 == 0 ? cclCommDestroy(comm) : cclCommAbort(comm)); /* either way */
     TM_OK(cclStreamSynchronize(stream));                                 /* its error was reported once */
     new_world_works(stream, send + TM_GUARD, plain + TM_GUARD);
