@@ -9,14 +9,16 @@
 #include "push.hip"
 
 #include "parts.hip"
+#include "parts_ll.h"
 #include "reduce.hip"
 
 #include "p2p.hip"
 
 #include "copy.hip"
 
-const ccl_host_kernel_fn ccl_host_kernels_traced[CCL_NUM_COMMON_KERNELS] = {
+const ccl_host_kernel_fn ccl_host_kernels_traced[CCL_NUM_HOST_KERNELS] = {
 #define CCL_K(name, args) [CCL_KERNEL_##name] = ccl_k_##name,
     CCL_KERNEL_LIST(CCL_K)
+    CCL_HOST_KERNEL_LIST(CCL_K)
 #undef CCL_K
 };

@@ -476,12 +476,15 @@ int main(int argc, char **argv)
 
     TM_INIT(argc, argv);
     full = tm_has_arg("full");
+    bool smoke = tm_has_arg("smoke"); /* where kernels are interpreted */
     tm_watchdog(full ? 110 : 50);
     setup();
     arguments();
-    table(full ? 1 : 9);
-    roots_run_ahead();
-    mixed_back_to_back(full ? 40 : 12);
+    table(full ? 1 : smoke ? 23 : 9);
+    if (!smoke) {
+        roots_run_ahead();
+    }
+    mixed_back_to_back(full ? 40 : smoke ? 3 : 12);
     teardown();
     return tm_finish();
 }
