@@ -62,7 +62,7 @@ static void rings(void)
 {
     static const size_t sizes[] = {0, 1, 7, 64, 1000, 65536, 65537, 200003, 1048576 + 5};
 
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && !(smoke && sizes[i] > 300000); i++) {
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && !(smoke && sizes[i] > 70000); i++) {
         for (int kind = 0; kind < TM_NUM_KINDS; kind++) {
             ring(sizes[i], kind, (kind + tm_rank + (int)i) % TM_NUM_KINDS, i % 3);
         }
@@ -378,7 +378,7 @@ int main(int argc, char **argv)
         cycle(smoke ? 100000 : 1 << 20);
         all_to_all(1, false);
         all_to_all(3, true);
-        all_to_all(70, false); /* more than a launch holds, for small worlds */
+        all_to_all(smoke ? 20 : 70, false); /* more than a launch holds, for small worlds */
         with_collectives();
         two_communicators();
         to_itself_alone();
