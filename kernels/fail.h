@@ -99,14 +99,6 @@ CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t pe
     }
 }
 
-/* The rank that failed first, as far as this rank's host page knows; `otherwise` when it was none or this one. */
-CCL_DEVICE_SLOW uint32_t ccl_origin(CCL_ARGS a, uint32_t otherwise)
-{
-    const uint64_t word = ccl_load_relaxed_system_u64((uint64_t) & ((struct ccl_k_page *)a->page)->abort);
-    const uint32_t origin = (uint32_t)(word >> 8) & 0xffffff;
-    return word != 0 && origin < a->n && origin != a->rank ? origin : otherwise;
-}
-
 /* Step 2: nobody may start to store into our memory for operation n, and no later launch may take part. */
 CCL_DEVICE_SLOW void ccl_revoke(CCL_ARGS a, uint32_t n)
 {

@@ -7,6 +7,7 @@
 #include "push.hip"
 
 #include "parts.hip"
+#include "parts_ll.h"
 #include "reduce.hip"
 
 #include "p2p.hip"
@@ -23,7 +24,7 @@ _Thread_local const struct ccl_host_block *ccl_block __attribute__((tls_model("i
 
 uint32_t ccl_host_failed;
 
-const ccl_host_kernel_fn ccl_host_kernels[CCL_END_KERNELS] = {
+const ccl_host_kernel_fn ccl_host_kernels[CCL_NUM_HOST_KERNELS] = {
 #define CCL_K(name, args) [CCL_KERNEL_##name] = ccl_k_##name,
     CCL_KERNEL_LIST(CCL_K)
     CCL_HOST_KERNEL_LIST(CCL_K)

@@ -17,8 +17,8 @@ struct ccl_host_block {
 
 typedef void (*ccl_host_kernel_fn)(const void *args, const struct ccl_host_block *block);
 /* NULL: a kernel of GPUs only. */
-extern const ccl_host_kernel_fn ccl_host_kernels[CCL_END_KERNELS];
-extern const ccl_host_kernel_fn ccl_host_kernels_traced[CCL_END_KERNELS]; /* the form that writes trace records */
+extern const ccl_host_kernel_fn ccl_host_kernels[CCL_NUM_HOST_KERNELS];
+extern const ccl_host_kernel_fn ccl_host_kernels_traced[CCL_NUM_HOST_KERNELS]; /* the form that writes trace records */
 
 /* Nonzero once a kernel of this process has reported an error. */
 extern uint32_t ccl_host_failed;

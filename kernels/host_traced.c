@@ -9,6 +9,7 @@
 #include "push.hip"
 
 #include "parts.hip"
+#include "parts_ll.h"
 #include "reduce.hip"
 
 #include "p2p.hip"
@@ -21,7 +22,7 @@
 #define CCL_MATMUL_CORE(a, t, sh) ccl_host_gemm(&(a)->gemm, t, (void *)((a)->scratch + ccl_bid() * (a)->scratch_bytes))
 #include "matmul_tasks.h"
 
-const ccl_host_kernel_fn ccl_host_kernels_traced[CCL_END_KERNELS] = {
+const ccl_host_kernel_fn ccl_host_kernels_traced[CCL_NUM_HOST_KERNELS] = {
 #define CCL_K(name, args) [CCL_KERNEL_##name] = ccl_k_##name,
     CCL_KERNEL_LIST(CCL_K)
     CCL_HOST_KERNEL_LIST(CCL_K)

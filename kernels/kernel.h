@@ -249,7 +249,6 @@ CCL_DEVICE uint64_t ccl_uniform_u64(uint64_t v) { return v; }
 #define ccl_note_failure() __atomic_store_n(&ccl_host_failed, 1, __ATOMIC_RELAXED)
 #define CCL_ADVERT_BODY "advert_words.h"
 #define CCL_LL_BODY "ll_line_body.h"
-#define CCL_PARTS_LL_BODY "parts_ll_line.h"
 #define CCL_PUSH_DIRECT_BODY "push_direct_rows.h"
 #define CCL_PUSH_BODY "push_host_body.h"
 CCL_DEVICE void ccl_pause(void)
@@ -279,7 +278,6 @@ CCL_DEVICE void ccl_spin(uint32_t flags)
 #define ccl_note_failure()
 #define CCL_ADVERT_BODY "advert_packets.h"
 #define CCL_LL_BODY "ll_packet_body.h"
-#define CCL_PARTS_LL_BODY "parts_ll_packet.h"
 #define CCL_OWN_FIRST_BYTES (256u << 10)
 #define CCL_PUSH_BODY "push_gpu_body.h"
 CCL_DEVICE void ccl_spin(uint32_t flags)

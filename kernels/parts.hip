@@ -2,12 +2,10 @@
  *
  * The copying collectives (all-to-all, broadcast, gather, scatter): what one rank has for another is cut into pieces, and block b moves pieces b,
  * b + grid, ... of every pair: straight into the peer's receive buffer where its advert names a window, else through a ring which the peer's block b
- * drains. And LL for all collectives but all-gather: one hop through the two-parity scratch, for parts that fit it.
+ * drains.
  * Bytes moved per rank: direct reads and writes what it sends; staged reads and writes it once more at the receiver (a broadcast through a shared ring is
  * written to the ring once, whatever the number of receivers). */
 #include "parts_begin.h"
-
-#include CCL_PARTS_LL_BODY
 
 /* Does what goes to the rank d rotations on go piece by piece with the others: through a ring, and on a CPU directly too, so that a piece that several get is read
  * from the cache? Else parts_direct has stored all of it before the first piece. */
@@ -262,8 +260,7 @@ CCL_DEVICE uint32_t parts_run(CCL_PARTS p, struct parts_block *b)
     return 1;
 }
 
-/* ISA parts: vgpr 128, sgpr 106, lds 2048, waves 4, tile 8, pairs 8, live 96
- * ISA parts_ll: vgpr 8, sgpr 16, lds 0, waves 8 */
+/* ISA parts: vgpr 128, sgpr 106, lds 2048, waves 4, tile 8, pairs 8, live 96 */
 CCL_KERNEL_LARGE(parts, struct ccl_k_parts_args)
 {
     PARTS_MEMORY(memory);
@@ -284,9 +281,4 @@ CCL_KERNEL_LARGE(parts, struct ccl_k_parts_args)
         }
     }
     parts_exit(a, &b);
-}
-
-CCL_KERNEL(parts_ll, struct ccl_k_parts_args)
-{
-    parts_ll_body(a);
 }

@@ -108,6 +108,14 @@ CCL_DEVICE uint32_t parts_exposed(CCL_PARTS p, const struct parts_block *b, uint
     return p->c.where != 0 && parts_chunks(p, b, parts_pair(p, ccl_rotate(&p->c, d))->recv_bytes) != 0;
 }
 
+/* The rank that failed first, as far as this rank's host page knows; `otherwise` when it was none or this one. */
+CCL_DEVICE_SLOW uint32_t ccl_origin(CCL_ARGS a, uint32_t otherwise)
+{
+    const uint64_t word = ccl_load_relaxed_system_u64((uint64_t) & ((struct ccl_k_page *)a->page)->abort);
+    const uint32_t origin = (uint32_t)(word >> 8) & 0xffffff;
+    return word != 0 && origin < a->n && origin != a->rank ? origin : otherwise;
+}
+
 /* First thread, out of the common way: tell all, revoke, LEFT; then wait until nobody can store into user memory of this rank any more. */
 CCL_DEVICE_SLOW void parts_fail(CCL_PARTS p, const struct parts_block *b, uint32_t bad, uint32_t peer)
 {

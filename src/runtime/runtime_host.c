@@ -199,8 +199,8 @@ static cclResult_t host_graph_destroy(struct cclGraph *graph)
 static cclResult_t host_max_resident(enum ccl_kernel kernel, uint32_t threads, uint32_t shared_bytes, int *blocks)
 {
     (void)shared_bytes;
-    CCL_CHECK((unsigned)kernel < CCL_END_KERNELS && ccl_host_kernels[kernel] != NULL, cclInvalidArgument, CCL_RT, "kernel %d of %d",
-              (int)kernel, CCL_END_KERNELS);
+    CCL_CHECK((unsigned)kernel < CCL_NUM_HOST_KERNELS && ccl_host_kernels[kernel] != NULL, cclInvalidArgument, CCL_RT,
+              "kernel %d is none of the host's", (int)kernel);
     CCL_CHECK(threads == 1, cclInvalidArgument, CCL_RT, "%u threads a block, the host backend has 1", threads);
     *blocks = host_props.max_blocks;
     return cclSuccess;
@@ -208,8 +208,8 @@ static cclResult_t host_max_resident(enum ccl_kernel kernel, uint32_t threads, u
 
 static cclResult_t host_launch(struct cclStream *stream, const struct ccl_launch *l)
 {
-    CCL_CHECK((unsigned)l->kernel < CCL_END_KERNELS && ccl_host_kernels[l->kernel] != NULL, cclInvalidArgument, CCL_RT,
-              "launch of kernel %d of %d", (int)l->kernel, CCL_END_KERNELS);
+    CCL_CHECK((unsigned)l->kernel < CCL_NUM_HOST_KERNELS && ccl_host_kernels[l->kernel] != NULL, cclInvalidArgument, CCL_RT,
+              "launch of kernel %d, none of the host's", (int)l->kernel);
     CCL_CHECK(l->grid > 0 && l->threads == 1, cclInvalidArgument, CCL_RT,
               "launch of %u blocks of %u threads, the host backend has 1 thread a block", l->grid, l->threads);
     const ccl_host_kernel_fn *kernels = CCL_UNLIKELY(l->traced) ? ccl_host_kernels_traced : ccl_host_kernels;

@@ -238,9 +238,7 @@ static const struct row rows[] = {
     {"v_fmaak_f32 v0, v2, v4, 0x40200000", fmaak, NAN32 | ON_GFX942 | ON_GFX950}, {"v_mad_f32 v0, v2, v4, v6", mad, NAN32 | MAD},
     {"v_mac_f32 v0, v2, v4", mac, NAN32 | MAD}, {"v_med3_f32 v0, v2, v4, v6", med3, NAN32}, {"v_max3_f32 v0, v2, v4, v6", max3, NAN32},
     {"v_rcp_f32 v0, v2", rcp, NAN32}, {"v_rcp_iflag_f32 v0, v2", rcp, NAN32}, {"v_rsq_f32 v0, v2", rsq, NAN32},
-    {"v_sqrt_f32 v0, v2", root, NAN32}, {"v_floor_f32 v0, v2", floor_, NAN32},
-    {"v_div_fixup_f32 v0, v2, v4, v6", fixup, NAN32}, {"v_div_fixup_f64 v[0:1], v[2:3], v[4:5], v[6:7]", fixup64, NAN64},
-    {"v_ceil_f32 v0, v2", ceil_, NAN32},
+    {"v_sqrt_f32 v0, v2", root, NAN32}, {"v_floor_f32 v0, v2", floor_, NAN32}, {"v_ceil_f32 v0, v2", ceil_, NAN32},
     {"v_trunc_f32 v0, v2", trunc_, NAN32}, {"v_rndne_f32 v0, v2", rndne, NAN32}, {"v_ldexp_f32 v0, v2, v4", ldexp_, NAN32},
     {"v_add_f64 v[0:1], v[2:3], v[4:5]", add64, NAN64}, {"v_add_f64 v[0:1], 1.0, v[4:5]", add64_one, NAN64},
     {"v_mul_f64 v[0:1], v[2:3], -v[4:5]", mul64, NAN64}, {"v_max_f64 v[0:1], v[2:3], v[4:5]", max64, NAN64},
@@ -268,6 +266,7 @@ static const struct row rows[] = {
     {"v_cmp_u_f32 vcc, v2, v4", u, MASK}, {"v_cmp_o_f32 vcc, v2, v4", o, MASK}, {"v_cmp_gt_f32_e64 vcc, |v2|, -v4", gt_abs, MASK},
     {"v_cmp_ge_f64 vcc, v[2:3], v[4:5]", ge64, MASK}, {"v_cmp_gt_f16 vcc, v2, v4", gt16, MASK},
     {"v_cmp_class_f32 vcc, v2, v4", classes, MASK}, {"v_cmpx_lt_f32 vcc, v2, v4", lt, MASK | CMPX},
+    {"v_div_fixup_f32 v0, v2, v4, v6", fixup, NAN32}, {"v_div_fixup_f64 v[0:1], v[2:3], v[4:5], v[6:7]", fixup64, NAN64},
 };
 
 int main(int argc, char **argv)

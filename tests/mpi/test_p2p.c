@@ -16,6 +16,7 @@ static cclStream_t stream;
 static struct tm_buf send_buf[TM_NUM_KINDS], recv_buf[TM_NUM_KINDS];
 static uint8_t *host;
 static uint64_t seed = 1;
+static bool smoke; /* where kernels are interpreted: little data */
 
 /* Bytes off.. of the message `number` from a rank. */
 static void fill(uint8_t *to, size_t bytes, uint64_t number, int from)
@@ -61,7 +62,7 @@ static void rings(void)
 {
     static const size_t sizes[] = {0, 1, 7, 64, 1000, 65536, 65537, 200003, 1048576 + 5};
 
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && !(smoke && sizes[i] > 70000); i++) {
         for (int kind = 0; kind < TM_NUM_KINDS; kind++) {
             ring(sizes[i], kind, (kind + tm_rank + (int)i) % TM_NUM_KINDS, i % 3);
         }
@@ -362,6 +363,7 @@ int main(int argc, char **argv)
     TM_INIT(argc, argv);
     host = malloc(MOST + TM_GUARD);
     stream = tm_stream_create();
+    smoke = tm_has_arg("smoke");
     if (tm_has_arg("errors")) {
         sizes_differ(100, 200, TM_HEAP);
         sizes_differ(200000, 100, TM_HEAP);
@@ -373,14 +375,14 @@ int main(int argc, char **argv)
         rings();
         alone();
         cycle(10);
-        cycle(1 << 20);
+        cycle(smoke ? 100000 : 1 << 20);
         all_to_all(1, false);
         all_to_all(3, true);
-        all_to_all(70, false); /* more than a launch holds, for small worlds */
+        all_to_all(smoke ? 20 : 70, false); /* more than a launch holds, for small worlds */
         with_collectives();
         two_communicators();
         to_itself_alone();
-        for (int i = 0; i < 40; i++) {
+        for (int i = 0; i < (smoke ? 4 : 40); i++) {
             ring((size_t)(i * 3), TM_PLAIN, TM_HOST, 0);
         }
         teardown(false);

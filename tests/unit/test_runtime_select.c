@@ -57,7 +57,8 @@ static void check_device(const struct ccl_runtime_ops *ops)
     TEST_EQ(props.flag_stride, 64);
     TEST_EQ(ops->max_resident(CCL_KERNEL_barrier, 1, 0, &blocks), cclSuccess);
     TEST_EQ(blocks, props.max_blocks);
-    TEST_EQ(ops->max_resident(CCL_END_KERNELS, 1, 0, &blocks), cclInvalidArgument);
+    TEST_EQ(ops->max_resident(CCL_NUM_HOST_KERNELS, 1, 0, &blocks), cclInvalidArgument);
+    TEST_EQ(ops->max_resident(CCL_KERNEL_ll_words_2, 1, 0, &blocks), cclInvalidArgument);
     TEST_EQ(ops->max_resident(CCL_KERNEL_barrier, 256, 0, &blocks), cclInvalidArgument);
     TEST_EQ(ops->capture_query(NULL, &id), cclSuccess);
     TEST_EQ(id, 0);
@@ -67,7 +68,7 @@ static void check_bad_arguments(const struct ccl_runtime_ops *ops)
 {
     static char word[8];
     void *dev = NULL;
-    struct ccl_launch launch = {.kernel = CCL_END_KERNELS, .grid = 1, .threads = 1};
+    struct ccl_launch launch = {.kernel = CCL_NUM_HOST_KERNELS, .grid = 1, .threads = 1};
     TEST_EQ(ops->launch(NULL, &launch), cclInvalidArgument);
     launch.kernel = CCL_KERNEL_ll_words_2; /* of GPUs only */
     TEST_EQ(ops->launch(NULL, &launch), cclInvalidArgument);

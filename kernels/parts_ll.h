@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * LL on a CPU for all collectives but all-gather (included by parts.hip); lines as in ll_line_body.h. Every rank stores a line to every other, an empty one
+ * LL on a CPU for all collectives but all-gather (included by host.c); lines as in ll_line_body.h. Every rank stores a line to every other, an empty one
  * where it has nothing to send: so a rank that leaves n has heard from all (E), also where one rank sends and the others only receive. */
 #include "ll_line.h"
+#include "parts_begin.h"
 #include "reduce_elements.h"
 
 /* What rank src has for me lies in its line and behind it; my own part lies in the input, or scaled in my own line. */
@@ -41,7 +42,7 @@ CCL_DEVICE_SLOW void parts_ll_join(CCL_PARTS p, uint32_t n)
     reduce_join(p, &rest_to, 1, in.rest, (bytes - head) / p->esize);
 }
 
-CCL_DEVICE void parts_ll_body(CCL_PARTS p)
+CCL_DEVICE void parts_ll_run(CCL_PARTS p)
 {
     CCL_ARGS a = &p->c;
     const uint64_t me = ccl_peer_ctl(a, a->rank);
@@ -90,3 +91,5 @@ CCL_DEVICE void parts_ll_body(CCL_PARTS p)
     }
     CCL_TRACE_NOTE(a, n, CCL_TRACE_END);
 }
+
+CCL_KERNEL(parts_ll, struct ccl_k_parts_args) { parts_ll_run(a); }
