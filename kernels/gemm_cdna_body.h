@@ -28,7 +28,7 @@
 #define GEMM_A_LOADS (GEMM_ROWS / 128)  /* 16-byte loads a thread of half a K block of A */
 #define GEMM_A_BYTES (GEMM_ROWS * 64)
 #define GEMM_STAGE GEMM_STAGE_BYTES(GEMM_ROWS)
-#define GEMM_AHEAD 3
+#define GEMM_AHEAD (GEMM_DIRECT && GEMM_ROWS == 256 ? 3 : 2) /* by the model */
 #define GEMM_EDGE (GEMM_FRAGMENTS - GEMM_AHEAD) /* the group with the barrier in front */
 
 /* B first: then D has rows of B, 4 of them in a lane, which are 4 columns of C. 32 of k; on gfx90a and gfx942 two instructions that take elements 0 to 3
