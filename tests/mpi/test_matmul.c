@@ -245,22 +245,27 @@ static void behind(int gather, const int *algorithm, unsigned turn)
     TM_OK(cclMatmulWorkspaceDestroy(ws));
 }
 
-/* Many tiny calls on one workspace: tags of ready words come round again in a library with narrow ones. */
+/* Many tiny calls on one workspace: tags of ready words come round again in a library with narrow ones. Every 1024th call has words that no call in between has, and
+ * its peers come late. */
 static void wrap(unsigned calls)
 {
     const struct shape s = {3, 4, 5, 0};
     for (unsigned i = 0; i < calls; i++) {
-        const int *way = algorithms[i % 512 == 511 ? 1 : 3 + i % 3];
+        const bool rare = i % 1024 == 0;
+        const int *way = algorithms[i % 512 == 511 ? 1 : rare ? 3 : 3 + i % 3];
         const struct tp_case t = make_case(&s, cclGatherRows, 2);
         cclCallConfig_t config = CCL_CALL_CONFIG_INITIALIZER;
         config.algorithm = way[0], config.layout = way[1], config.fetch = way[2];
-        config.gemm_tile_m = 1, config.gemm_tile_k = 1 + (int)(i / 100 % 3);
+        config.gemm_tile_m = rare ? 1 : 2 + (int)(i / 100 % 2), config.gemm_tile_k = rare ? 1 : 3 + (int)(i / 100 % 3);
         config.k_per_flag = way[0] == cclAlgoHbmBuffer ? 1 : CCL_UNSET;
         tm_at("tiny call %u", i);
         upload(&t, &a_bufs[TM_HEAP], &c_bufs[TM_HEAP]);
+        if (rare && tm_rank != 0) {
+            tm_sleep_ms(50);
+        }
         if (!TM_OK(call(&t, &a_bufs[TM_HEAP], &c_bufs[TM_HEAP], NULL, &config)) || !TM_OK(cclStreamSynchronize(stream)) ||
             !fetch_and_verify(&t, &c_bufs[TM_HEAP], "tiny call")) {
-            return;
+            tm_die(); /* the others would go on, and wait for this rank */
         }
     }
 }
