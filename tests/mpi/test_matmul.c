@@ -8,6 +8,7 @@
 /* CTEST: ranks 2 3; labels mpi host; timeout 60; args behind; gpu 0; env CCL_HOST_THREADS=3; name threads */
 /* CTEST: ranks 2; labels mpi host quick; timeout 60; args tuned; gpu 0 */
 /* CTEST: ranks 2; labels mpi host quick; timeout 60; args mistuned; gpu 0 */
+/* CTEST: ranks 2 3; labels mpi host quick; timeout 60; args trace; gpu 0; env CCL_HOST_THREADS=2; name trace */
 /* CTEST: ranks 1; labels mpi host quick tsan; timeout 60; args group; gpu 0; env CCL_HOST_THREADS=2; name group */
 #include <math.h>
 #include <string.h>
@@ -396,6 +397,67 @@ static void mistuned(void)
     TM_TEXT("line 3: 'fast' is not understood");
 }
 
+static size_t count_text(const char *text, const char *needle)
+{
+    size_t count = 0;
+    for (const char *at = text; (at = strstr(at, needle)) != NULL; at++) {
+        count++;
+    }
+    return count;
+}
+
+/* A trace names the products and has every fetch and every tile once, and the waits for their flags. */
+static void traced(void)
+{
+    const struct shape s = {32, 40, 64, 0};
+    const size_t peers = (size_t)tm_size - 1, units = (size_t)tm_size * 2, bytes = (size_t)1 << 22;
+    cclConfig_t with_trace = CCL_CONFIG_INITIALIZER;
+    cclCallConfig_t config = CCL_CALL_CONFIG_INITIALIZER;
+    const cclComm_t before = comm;
+    char path[256], want[80], *text = calloc(1, bytes);
+    struct tm_buf a, c;
+    with_trace.trace = 1;
+    tm_at("traced products");
+    comm = tm_comm_create(MPI_COMM_WORLD, &with_trace);
+    tm_buf_create(&a, comm, TM_HEAP, LARGEST);
+    tm_buf_create(&c, comm, TM_HEAP, LARGEST + TM_GUARD);
+    config.algorithm = cclAlgoHbmBuffer, config.gemm_tile_m = 16, config.gemm_tile_n = 16, config.gemm_tile_k = 16, config.k_per_flag = 2;
+    const struct tp_case t = make_case(&s, cclGatherRows, 2), out = make_case(&s, cclGatherOutput, 2);
+    upload(&t, &a, &c);
+    TM_OK(call(&t, &a, &c, NULL, &config));
+    TM_OK(cclStreamSynchronize(stream));
+    fetch_and_verify(&t, &c, "traced");
+    config.trace = 0;
+    TM_OK(call(&t, &a, &c, NULL, &config)); /* leaves nothing */
+    upload(&out, &a, &c);
+    TM_OK(call(&out, &a, &c, NULL, NULL));
+    TM_OK(cclStreamSynchronize(stream));
+    fetch_and_verify(&out, &c, "traced");
+    snprintf(path, sizeof(path), "%s/ccl_matmul_%ld.json", getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp", (long)getpid());
+    TM_OK(cclTraceExport(comm, path));
+    FILE *file = fopen(path, "r");
+    if (file == NULL || fread(text, 1, bytes - 1, file) == 0) {
+        tm_fail(__FILE__, __LINE__, "no trace in %s", path);
+    }
+    if (file != NULL) {
+        fclose(file);
+        remove(path);
+    }
+    snprintf(want, sizeof(want), "all_gather_matmul hbm_buffer %zux40 float16 op 1\"", t.desc.m);
+    TEST_CHECK(count_text(text, want) >= 1 && count_text(text, "hbm_buffer") == count_text(text, want));
+    snprintf(want, sizeof(want), "matmul_all_gather fused %zux40 float16 op 3\"", t.desc.m);
+    TEST_CHECK(count_text(text, want) >= 1);
+    TEST_EQ(count_text(text, "\"fetch unit"), peers * 2 * 2);            /* units of peers, groups */
+    TEST_EQ(count_text(text, "\"wait unit"), peers * 2 * 2 * 3);         /* for each column of tiles */
+    TEST_CHECK(count_text(text, "\"gemm unit") > units * 3);             /* the other product's too */
+    TEST_CHECK(count_text(text, "{") == count_text(text, "}"));
+    free(text);
+    tm_buf_destroy(&a);
+    tm_buf_destroy(&c);
+    TM_OK(cclCommDestroy(comm));
+    comm = before;
+}
+
 static void several_behind(void)
 {
     unsigned turn = 0;
@@ -429,7 +491,9 @@ int main(int argc, char **argv)
     }
     tm_buf_create(&b_buf, comm, TM_PLAIN, LARGEST);
     tm_buf_create(&bias_buf, comm, TM_PLAIN, LARGEST);
-    if (tm_has_arg("wrap")) {
+    if (tm_has_arg("trace")) {
+        traced();
+    } else if (tm_has_arg("wrap")) {
         wrap(2600);
     } else if (tm_has_arg("tuned") || tm_has_arg("mistuned")) {
         if (tm_has_arg("tuned")) {
