@@ -6,7 +6,8 @@
 
 #include "bench.h"
 
-static const struct bench_op *const operations[] = {&bench_op_all_gather, &bench_op_init};
+static const struct bench_op *const operations[] = {&bench_op_all_gather, &bench_op_all_gather_matmul, &bench_op_matmul_all_gather,
+                                                &bench_op_tune, &bench_op_init};
 
 static const struct bench_op *find_operation(const char *name)
 {
@@ -23,7 +24,7 @@ static bool arguments_fit(const struct bench_options *options, int rank, int wor
 {
     if (find_operation(options->operation) == NULL) {
         if (rank == 0) {
-            fprintf(stderr, "ccl_bench: unknown operation '%s': all_gather or init\n", options->operation);
+            fprintf(stderr, "ccl_bench: unknown operation '%s': all_gather, all_gather_matmul, matmul_all_gather, tune or init\n", options->operation);
         }
         return false;
     }

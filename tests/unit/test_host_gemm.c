@@ -83,7 +83,7 @@ static void all_numbers(ccl_host_gemm_fn fn, const char *name, uint32_t type)
 static void rounding(ccl_host_gemm_fn fn, const char *name, uint32_t type)
 {
     uint16_t a[256], b[8], c[256 * 8];
-    for (int turn = 0; turn < 300; turn++) {
+    for (int turn = 0; turn < 40; turn++) {
         for (int i = 0; i < 256; i++) {
             a[i] = (uint16_t)draw();
         }
@@ -192,7 +192,7 @@ static void check_product(const struct product *p, const char *name)
 
 static void products(ccl_host_gemm_fn fn, const char *name)
 {
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 30; i++) {
         struct product p = make(i % 2 ? CCL_GEMM_F16 : CCL_GEMM_BF16);
         const size_t elements = p.g.m * p.g.ldc;
         uint16_t *other = malloc(4 * elements);
