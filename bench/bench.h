@@ -46,7 +46,7 @@ struct bench_list {
     int count, capacity;
 };
 
-extern const struct bench_name bench_dtypes[], bench_variants[], bench_modes[], bench_kinds[], bench_formats[],
+extern const struct bench_name bench_algorithms[], bench_gathers[], bench_dtypes[], bench_variants[], bench_modes[], bench_kinds[], bench_formats[],
     bench_baselines[];
 
 /* Each parser appends to or replaces *out; false with a reason in why (what is wrong, without the option's name). */
@@ -64,6 +64,7 @@ size_t bench_dtype_bytes(int dtype);
 /* ---- options.c ---- */
 
 struct bench_options {
+    struct bench_list depth, gather, algorithm, fetch_sms, k_per_flag; /* of matrix products */
     struct bench_list ranks, bytes, rows, columns, dtype, comm_sms, tile, peers_per_wait, buffers, mode, variant;
     long long leading, warmup, iters, rounds, batch, seed;
     double min_time_s, max_time_s;
@@ -246,6 +247,20 @@ struct bench_row {
     double alg_factor, bus_factor, traffic_bytes;
 };
 
+/* A row of keys of its own. */
+struct bench_pair {
+    const char *key;
+    int kind; /* of report.c */
+    char text[160];
+};
+void bench_pairs_head(struct bench_pair *pairs, int *count, const char *op, int ranks); /* op, backend, device, commit, ranks */
+void bench_pair_text(struct bench_pair *pairs, int *count, const char *key, const char *text); /* NULL: null */
+void bench_pair_integer(struct bench_pair *pairs, int *count, const char *key, long long value, bool applies);
+void bench_pair_real(struct bench_pair *pairs, int *count, const char *key, double value, bool applies);
+void bench_report_pairs(const struct bench_pair *pairs, int count);
+/* A line as it is: to --out, or to stdout. */
+void bench_report_raw(const char *line);
+
 /* Rank 0 only. Opens --out and prints the head. False: the file cannot be written (printed). */
 bool bench_report_open(const struct bench_options *options, int world);
 void bench_report_row(const struct bench_row *row);
@@ -280,7 +295,7 @@ struct bench_call {
 };
 
 extern const struct bench_op bench_op_all_gather, bench_op_init, bench_op_all_reduce, bench_op_reduce_scatter, bench_op_reduce, bench_op_broadcast,
-    bench_op_all_to_all, bench_op_all_to_all_v, bench_op_gather, bench_op_scatter, bench_op_sendrecv;
+    bench_op_all_to_all, bench_op_all_to_all_v, bench_op_gather, bench_op_scatter, bench_op_sendrecv, bench_op_all_gather_matmul, bench_op_matmul_all_gather, bench_op_tune;
 /* All of them, NULL behind the last. */
 extern const struct bench_op *const bench_operations[];
 

@@ -8,7 +8,8 @@
 
 const struct bench_op *const bench_operations[] = {&bench_op_all_gather,    &bench_op_all_reduce, &bench_op_reduce_scatter, &bench_op_reduce,
                                                    &bench_op_broadcast,     &bench_op_all_to_all, &bench_op_all_to_all_v,   &bench_op_gather,
-                                                   &bench_op_scatter,       &bench_op_sendrecv,   &bench_op_init,           NULL};
+                                                   &bench_op_scatter,       &bench_op_sendrecv,   &bench_op_all_gather_matmul,
+                                                   &bench_op_matmul_all_gather, &bench_op_tune,   &bench_op_init,           NULL};
 
 static const struct bench_op *find_operation(const char *name)
 {

@@ -26,6 +26,12 @@ static const struct option options_table[] = {
     {"--M", "SIZES", SIZES, FIELD(rows), NULL, 0, 0,
      "rows per rank; with --N; replaces --bytes (the later one counts): calls cclAllGather2D"},
     {"--N", "SIZES", SIZES, FIELD(columns), NULL, 0, 0, "columns, elements"},
+    {"--K", "SIZES", SIZES, FIELD(depth), NULL, 0, 0, "matrix products: columns of all of A; there --M is all rows"},
+    {"--gather", "LIST", NAMES, FIELD(gather), bench_gathers, 0, 0, "all_gather_matmul: A is sharded by rows, by columns (default rows)"},
+    {"--algorithm", "LIST", NAMES, FIELD(algorithm), bench_algorithms, 0, 0,
+     "all_gather_matmul: auto, baseline, hbm_buffer, sequential (default auto)"},
+    {"--num_fetch_sms", "LIST", INTEGERS, FIELD(fetch_sms), NULL, 1, INT_MAX, "hbm_buffer: blocks that fetch first, or auto (default auto)"},
+    {"--k_per_flag", "LIST", INTEGERS, FIELD(k_per_flag), NULL, 1, INT_MAX, "hbm_buffer: K blocks of a flag, or auto (default auto)"},
     {"--ld", "SIZE", NUMBER, FIELD(leading), NULL, 1, LLONG_MAX,
      "row pitch of both buffers with --M, elements (default N)"},
     {"--ranks", "LIST", INTEGERS, FIELD(ranks), NULL, 1, 1024,
@@ -160,8 +166,12 @@ static bool set_defaults(struct bench_options *options)
     } defaults[] = {
         {&options->dtype, cclUint8},         {&options->comm_sms, BENCH_AUTO},       {&options->tile, BENCH_AUTO},
         {&options->buffers, BENCH_HEAP},     {&options->peers_per_wait, BENCH_AUTO}, {&options->mode, BENCH_EAGER},
-        {&options->variant, cclVariantAuto},
+        {&options->variant, cclVariantAuto}, {&options->gather, cclGatherRows},      {&options->algorithm, cclAlgoAuto},
+        {&options->fetch_sms, BENCH_AUTO},   {&options->k_per_flag, BENCH_AUTO},
     };
+    if (options->depth.count != 0 && options->dtype.count == 0 && !bench_list_add(&options->dtype, cclFloat16)) {
+        return false;
+    }
     for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
         if (defaults[i].list->count == 0 && !bench_list_add(defaults[i].list, defaults[i].value)) {
             return false;
@@ -275,7 +285,7 @@ bool bench_options_parse(struct bench_options *options, int argc, char **argv, b
 
 void bench_options_free(struct bench_options *options)
 {
-    struct bench_list *lists[] = {&options->ranks,   &options->bytes,    &options->rows,   &options->columns,
+    struct bench_list *lists[] = {&options->depth,   &options->gather,   &options->algorithm, &options->fetch_sms, &options->k_per_flag, &options->ranks,   &options->bytes,    &options->rows,   &options->columns,
                                   &options->dtype,   &options->comm_sms, &options->tile,   &options->peers_per_wait,
                                   &options->buffers, &options->mode,     &options->variant};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
@@ -311,13 +321,17 @@ static const char help_text[] =
     "  comm_sms, variant: as asked for (null, auto: left to the library); blocks, variant_used, tile_m, tile_n, "
     "peers_per_wait:\n"
     "  what the last call really used\n"
+    "\nMatrix products have rows of their own: gemm_us, vendor_us (OpenBLAS' sgemm, null when it is not installed), comm_us are our product alone, a\n"
+    "vendor's and the all-gather alone, all ranks at once; sequential_us the two one after the other, mpi_us MPI_Allgather and our product; time_us\n"
+    "the fused call; tflops of a rank; overlap = time_us / max(gemm_us, comm_us). All are medians over iterations of the slowest rank; errors counts\n"
+    "wrong elements of a random sample and elements not written.\n"
     "\nExit status: 0; 1 wrong bytes or a failed configuration; 2 wrong use.\n";
 
 void bench_help(FILE *to)
 {
     fputs("usage: mpirun -n RANKS ccl_bench OPERATION [options]\n\noperations\n", to);
     for (const struct bench_op *const *op = bench_operations; *op != NULL; op++) {
-        fprintf(to, "  %-14s %s\n", (*op)->name, (*op)->summary);
+        fprintf(to, "  %-18s %s\n", (*op)->name, (*op)->summary);
     }
     fputs("\noptions\n", to);
     for (size_t i = 0; i < OPTIONS; i++) {

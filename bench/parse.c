@@ -11,6 +11,12 @@
 
 #define MAX_VALUES 100000
 
+const struct bench_name bench_algorithms[] = {{"auto", cclAlgoAuto},
+                                              {"baseline", cclAlgoBaseline},
+                                              {"hbm_buffer", cclAlgoHbmBuffer},
+                                              {"sequential", cclAlgoSequential},
+                                              {NULL, 0}};
+const struct bench_name bench_gathers[] = {{"rows", cclGatherRows}, {"columns", cclGatherColumns}, {NULL, 0}};
 const struct bench_name bench_dtypes[] = {
     {"fp16", cclFloat16},
     {"bf16", cclBfloat16},

@@ -12,12 +12,6 @@
 
 enum field_kind { FIELD_TEXT, FIELD_LITERAL, FIELD_NULL };
 
-struct field {
-    const char *key;
-    enum field_kind kind;
-    char text[160];
-};
-
 #define MAX_FIELDS 40
 
 static struct {
@@ -27,17 +21,17 @@ static struct {
     char device[160];
 } report;
 
-static void add_text(struct field *fields, int *count, const char *key, const char *text)
+static void add_text(struct bench_pair *fields, int *count, const char *key, const char *text)
 {
-    struct field *f = &fields[(*count)++];
+    struct bench_pair *f = &fields[(*count)++];
     f->key = key;
     f->kind = text == NULL ? FIELD_NULL : FIELD_TEXT;
     snprintf(f->text, sizeof(f->text), "%s", text == NULL ? "" : text);
 }
 
-static void add_integer(struct field *fields, int *count, const char *key, long long value, bool applies)
+static void add_integer(struct bench_pair *fields, int *count, const char *key, long long value, bool applies)
 {
-    struct field *f = &fields[(*count)++];
+    struct bench_pair *f = &fields[(*count)++];
     f->key = key;
     f->kind = applies ? FIELD_LITERAL : FIELD_NULL;
     snprintf(f->text, sizeof(f->text), "%lld", value);
@@ -46,15 +40,31 @@ static void add_integer(struct field *fields, int *count, const char *key, long 
     }
 }
 
-static void add_real(struct field *fields, int *count, const char *key, double value, bool applies)
+static void add_real(struct bench_pair *fields, int *count, const char *key, double value, bool applies)
 {
-    struct field *f = &fields[(*count)++];
+    struct bench_pair *f = &fields[(*count)++];
     f->key = key;
     f->kind = applies ? FIELD_LITERAL : FIELD_NULL;
     f->text[0] = '\0';
     if (applies) {
         snprintf(f->text, sizeof(f->text), "%.6g", value);
     }
+}
+
+void bench_pair_text(struct bench_pair *pairs, int *count, const char *key, const char *text) { add_text(pairs, count, key, text); }
+void bench_pair_integer(struct bench_pair *pairs, int *count, const char *key, long long value, bool applies)
+{
+    add_integer(pairs, count, key, value, applies);
+}
+void bench_pair_real(struct bench_pair *pairs, int *count, const char *key, double value, bool applies) { add_real(pairs, count, key, value, applies); }
+
+void bench_pairs_head(struct bench_pair *pairs, int *count, const char *op, int ranks)
+{
+    add_text(pairs, count, "op", op);
+    add_text(pairs, count, "backend", cclBackendName());
+    add_text(pairs, count, "device", report.device);
+    add_text(pairs, count, "commit", CCL_BENCH_COMMIT);
+    add_integer(pairs, count, "ranks", ranks, true);
 }
 
 static double gbps(double bytes, double us)
@@ -74,7 +84,7 @@ static double ratio_of(const struct bench_row *row)
 }
 
 /* What was asked for. */
-static void add_request(const struct bench_row *row, struct field *fields, int *n)
+static void add_request(const struct bench_row *row, struct bench_pair *fields, int *n)
 {
     const struct bench_config *c = &row->config;
     const cclCallConfig_t *e = &row->effective;
@@ -108,7 +118,7 @@ static void add_request(const struct bench_row *row, struct field *fields, int *
 }
 
 /* What was measured. */
-static void add_result(const struct bench_row *row, struct field *fields, int *n)
+static void add_result(const struct bench_row *row, struct bench_pair *fields, int *n)
 {
     const struct bench_result *r = &row->result;
     bool timed = r->time_us > 0, moved = timed && row->has_shape;
@@ -129,7 +139,7 @@ static void add_result(const struct bench_row *row, struct field *fields, int *n
     add_integer(fields, n, "errors", r->errors, r->errors >= 0);
 }
 
-static void write_json(FILE *to, const struct field *fields, int count)
+static void write_json(FILE *to, const struct bench_pair *fields, int count)
 {
     for (int i = 0; i < count; i++) {
         fprintf(to, "%s\"%s\": ", i == 0 ? "{" : ", ", fields[i].key);
@@ -151,7 +161,7 @@ static void write_json(FILE *to, const struct field *fields, int count)
     fputs("}\n", to);
 }
 
-static void write_csv(FILE *to, const struct field *fields, int count, bool head)
+static void write_csv(FILE *to, const struct bench_pair *fields, int count, bool head)
 {
     for (int i = 0; head && i < count; i++) {
         fprintf(to, "%s%s", i == 0 ? "" : ",", fields[i].key);
@@ -276,7 +286,7 @@ bool bench_report_open(const struct bench_options *options, int world)
 
 static void write_row(FILE *to, int format, const struct bench_row *row, bool head)
 {
-    struct field fields[MAX_FIELDS];
+    struct bench_pair fields[MAX_FIELDS];
     int count = 0;
 
     if (format == BENCH_TABLE) {
@@ -294,6 +304,48 @@ static void write_row(FILE *to, int format, const struct bench_row *row, bool he
     if (fflush(to) != 0) {
         report.failed = true;
     }
+}
+
+/* Columns as wide as key or value; device and commit stand in the head of the run. */
+static void write_pairs_table(FILE *to, const struct bench_pair *pairs, int count, bool head)
+{
+    for (int line = head ? 0 : 1; line < 2; line++) {
+        for (int i = 0; i < count; i++) {
+            const char *text = line == 0 ? pairs[i].key : pairs[i].kind == FIELD_NULL ? "-" : pairs[i].text;
+            int width = (int)strlen(pairs[i].key) < 10 ? 10 : (int)strlen(pairs[i].key);
+            if (strcmp(pairs[i].key, "device") != 0 && strcmp(pairs[i].key, "commit") != 0) {
+                fprintf(to, "%s%*s", i == 0 ? "" : " ", i == 0 ? 18 : width, text);
+            }
+        }
+        fputc('\n', to);
+    }
+}
+
+static void write_pairs(FILE *to, int format, const struct bench_pair *pairs, int count, bool head)
+{
+    if (format == BENCH_TABLE) {
+        write_pairs_table(to, pairs, count, head);
+    } else if (format == BENCH_JSON) {
+        write_json(to, pairs, count);
+    } else {
+        write_csv(to, pairs, count, head);
+    }
+    report.failed = fflush(to) != 0 || report.failed;
+}
+
+void bench_report_pairs(const struct bench_pair *pairs, int count)
+{
+    if (report.file != NULL) {
+        write_pairs(report.file, report.format, pairs, count, report.rows == 0);
+    }
+    write_pairs(stdout, report.file != NULL ? BENCH_TABLE : report.format, pairs, count, report.rows == 0);
+    report.rows++;
+}
+
+void bench_report_raw(const char *line)
+{
+    FILE *to = report.file != NULL ? report.file : stdout;
+    report.failed = fputs(line, to) < 0 || fflush(to) != 0 || report.failed;
 }
 
 void bench_report_row(const struct bench_row *row)

@@ -110,7 +110,7 @@ struct ccl_k_priv {
     uint32_t outs;
     uint32_t err_claimed; /* compare-and-swap: one block writes the error record */
     uint32_t trace_ops;   /* operations that the trace keeps, a power of two; traced kernels only, as is the next */
-    uint64_t trace;       /* struct ccl_k_trace_op[trace_ops], then struct ccl_k_trace_event[trace_ops][lay.blocks] */
+    uint64_t trace;       /* struct ccl_k_trace_op[trace_ops], then struct ccl_k_trace_event[trace_ops][lay.blocks], then struct ccl_k_trace_ring[lay.blocks] */
     uint32_t pad[8];
     uint64_t user[2][CCL_USER_BARRIERS]; /* barriers of users' own kernels: epochs, arrivals */
 };
@@ -134,6 +134,20 @@ struct ccl_k_trace_op {
 struct ccl_k_trace_event {
     uint64_t at_ns[CCL_TRACE_POINTS]; /* on the device's clock */
     uint32_t op[CCL_TRACE_POINTS];    /* operation that noted this point last */
+};
+
+/* What a block of a matrix product did, one after the other; the last CCL_TRACE_SPANS of each block are kept. */
+enum ccl_trace_task { CCL_TRACE_FETCH, CCL_TRACE_GEMM, CCL_TRACE_WAIT, CCL_TRACE_TASKS };
+struct ccl_k_trace_span {
+    uint64_t from_ns, to_ns; /* on the device's clock */
+    uint32_t op;             /* number of the operation */
+    uint32_t task;           /* enum ccl_trace_task */
+    uint32_t unit, part;     /* row of tiles; group of K that was fetched or waited for, or column of tiles */
+};
+#define CCL_TRACE_SPANS 1024u
+struct ccl_k_trace_ring {
+    uint64_t count; /* so far; number i takes place i modulo CCL_TRACE_SPANS */
+    struct ccl_k_trace_span span[CCL_TRACE_SPANS];
 };
 
 /* Tables of one communicator in device memory; constant after init except win. Followed by nothing; arrays are separate. */

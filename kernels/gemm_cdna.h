@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the matrix-core GEMM of CDNA (gfx90a, gfx942, gfx950) is made of: vector types, waits, buffer descriptors, the places of rows and chunks in LDS.
- * Included once, before any gemm_cdna_*_body.h. docs/kernels.md, section 11. */
+ * Included once, before any gemm_cdna_*_body.h. docs/kernels.md, section 12. */
 #ifndef CCL_GEMM_CDNA_H
 #define CCL_GEMM_CDNA_H
 

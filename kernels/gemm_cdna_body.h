@@ -8,8 +8,8 @@
  *   GEMM_KM     optional. 1: A is [k][m]; on gfx90a and gfx942 with 256 rows only
  *   GEMM_HOOK   type of `hook`, which is for the macros below
  *   CCL_GEMM_WAIT_A(tile, kb)   optional. Every wave asks for itself, before its first load of the K block (64 elements); the last block first if it is
- *               partial, then 0, 1, 2, .. When the answer is not 0 the wave goes on to the end of the tile, since all waves must pass the same barriers,
- *               stores nothing and returns that
+ *               partial, then 0, 1, 2, .. When the answer is not 0 the wave goes on to the end of the tile, since all waves must pass the same
+ *               barriers, stores nothing and returns that. Waves that ask for themselves may get different answers
  *   GEMM_PLACES  optional: most of tile->more; tile->others is then an array in registers (local, its indices constants)
  * which are undefined again at the end.
  *
@@ -28,7 +28,7 @@
 #define GEMM_A_LOADS (GEMM_ROWS / 128)  /* 16-byte loads a thread of half a K block of A */
 #define GEMM_A_BYTES (GEMM_ROWS * 64)
 #define GEMM_STAGE GEMM_STAGE_BYTES(GEMM_ROWS)
-#define GEMM_AHEAD 3
+#define GEMM_AHEAD (GEMM_DIRECT && GEMM_ROWS == 256 ? 3 : 2) /* by the model */
 #define GEMM_EDGE (GEMM_FRAGMENTS - GEMM_AHEAD) /* the group with the barrier in front */
 
 /* B first: then D has rows of B, 4 of them in a lane, which are 4 columns of C. 32 of k; on gfx90a and gfx942 two instructions that take elements 0 to 3

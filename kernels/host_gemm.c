@@ -114,8 +114,8 @@ static void first_call(const struct ccl_k_gemm *g, const struct ccl_k_gemm_tile 
     for (unsigned i = 0; fn == NULL; i++) {
         (void)ccl_host_gemm_variant(i, &fn); /* the last one runs everywhere */
     }
-    __atomic_store_n(&ccl_host_gemm, fn, __ATOMIC_RELAXED);
+    __atomic_store_n(&ccl_host_gemm_chosen, fn, __ATOMIC_RELAXED);
     fn(g, t, scratch);
 }
 
-ccl_host_gemm_fn ccl_host_gemm = first_call;
+ccl_host_gemm_fn ccl_host_gemm_chosen = first_call;

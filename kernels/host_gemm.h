@@ -11,7 +11,11 @@
 typedef void (*ccl_host_gemm_fn)(const struct ccl_k_gemm *g, const struct ccl_k_gemm_tile *t, void *scratch);
 
 /* Chosen by the processor's features at the first call. */
-extern ccl_host_gemm_fn ccl_host_gemm;
+extern ccl_host_gemm_fn ccl_host_gemm_chosen;
+static inline void ccl_host_gemm(const struct ccl_k_gemm *g, const struct ccl_k_gemm_tile *t, void *scratch)
+{
+    __atomic_load_n(&ccl_host_gemm_chosen, __ATOMIC_RELAXED)(g, t, scratch);
+}
 /* Name of what was chosen, and all there are, for tests: NULL behind the last one, and fn NULL where the processor cannot run it. */
 const char *ccl_host_gemm_variant(unsigned index, ccl_host_gemm_fn *fn);
 

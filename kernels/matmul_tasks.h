@@ -78,6 +78,7 @@ CCL_DEVICE uint32_t matmul_fetch(MATMUL_ARGS a, struct matmul_shared *sh, uint32
         }
         space = sh->base[b.peer] & ~1ull;
     }
+    CCL_TRACE_NOTE_BEGIN(from);
     ccl_map_columns(&map, b.group, &k0, &k1);
     for (uint32_t k = k0; k < k1; k = end) {
         const uint32_t owner = ccl_map_owner(&map, b.unit, k, k1, &end);
@@ -93,6 +94,7 @@ CCL_DEVICE uint32_t matmul_fetch(MATMUL_ARGS a, struct matmul_shared *sh, uint32
         }
     }
     matmul_publish(a, sh, space, b.unit, b.group, b.peer);
+    CCL_TRACE_NOTE_SPAN(&a->coll, sh->n, CCL_TRACE_FETCH, from, b.unit, b.group);
     if (ccl_tid() == 0 &&
         ccl_atomic_add_acq_rel_agent_u64(&matmul_state(a)->fetched, 1) == map.fetches - 1) { /* acquire: the fetches of all other blocks */
         matmul_done(a, sh->n);
@@ -110,7 +112,9 @@ CCL_DEVICE uint32_t matmul_await(MATMUL_ARGS a, struct matmul_shared *sh, uint32
         uint32_t k0, k1, end, bad = CCL_BAD_NONE;
         ccl_map_columns(&map, group, &k0, &k1);
         const uint32_t owner = ccl_map_owner(&map, unit, k0, k1, &end);
+        CCL_TRACE_NOTE_BEGIN(from);
         ccl_wait_word(&a->coll, a->space + 8 * ccl_map_ready(&map, unit, group), sh->epoch, 1, owner, 0, &bad);
+        CCL_TRACE_NOTE_SPAN(&a->coll, sh->n, CCL_TRACE_WAIT, from, unit, group);
         if (bad != CCL_BAD_NONE) {
             matmul_set_bad(a, sh, bad, owner);
         }
@@ -167,6 +171,7 @@ CCL_DEVICE uint32_t matmul_tile(MATMUL_ARGS a, struct matmul_shared *sh, uint32_
             sh->others[d - 1] = (sh->base[ccl_rotate(&a->coll, d)] & ~1ull) + at;
         }
     }
+    CCL_TRACE_NOTE_BEGIN(from);
     t.part = CCL_GEMM_FIRST;
     for (uint32_t i = 0; i < map.groups; i++) {
         const uint32_t group = ccl_map_group(&map, i);
@@ -179,6 +184,9 @@ CCL_DEVICE uint32_t matmul_tile(MATMUL_ARGS a, struct matmul_shared *sh, uint32_
             CCL_MATMUL_CORE(a, &t, sh);
             t.part = 0;
         }
+    }
+    if (a->source != CCL_A_GATHERED) { /* that kernel has no number */
+        CCL_TRACE_NOTE_SPAN(&a->coll, sh->n, CCL_TRACE_GEMM, from, unit, column);
     }
     return 1;
 }

@@ -32,6 +32,28 @@ CCL_DEVICE void ccl_trace_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point poin
         op->count = a->desc.count;
     }
 }
+CCL_DEVICE void ccl_trace_span(CCL_ARGS a, uint32_t n, enum ccl_trace_task task, uint64_t from_ns, uint32_t unit, uint32_t part)
+{
+    const struct ccl_k_priv *priv = CCL_PTR(const struct ccl_k_priv, a->priv);
+    const uint64_t events = priv->trace + (uint64_t)priv->trace_ops * sizeof(struct ccl_k_trace_op);
+    const uint64_t rings = events + (uint64_t)priv->trace_ops * a->lay.blocks * sizeof(struct ccl_k_trace_event);
+    struct ccl_k_trace_ring *ring = CCL_PTR(struct ccl_k_trace_ring, rings) + ccl_bid();
+    struct ccl_k_trace_span *s = &ring->span[ring->count++ % CCL_TRACE_SPANS];
+    s->from_ns = from_ns;
+    s->to_ns = ccl_clock_ns();
+    s->op = n;
+    s->task = task;
+    s->unit = unit;
+    s->part = part;
+}
+/* The time now, for the other; by all threads of a block, of which the first one notes. */
+#define CCL_TRACE_NOTE_BEGIN(from) const uint64_t from = ccl_clock_ns()
+#define CCL_TRACE_NOTE_SPAN(a, n, task, from, unit, part)      \
+    do {                                                       \
+        if (ccl_afresh(ccl_tid()) == 0) {                      \
+            ccl_trace_span(a, n, task, from, unit, part);      \
+        }                                                      \
+    } while (0)
 #define CCL_TRACE_NOTE(a, n, point) ccl_trace_note(a, n, point)
 /* By all threads of a block: the first one notes. */
 #define CCL_TRACE_NOTE_FIRST(a, n, point) \
@@ -45,6 +67,8 @@ CCL_DEVICE void ccl_trace_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point poin
 
 #define CCL_TRACE_NOTE(a, n, point) ((void)(n))
 #define CCL_TRACE_NOTE_FIRST(a, n, point) ((void)(a), (void)(n), (void)(point))
+#define CCL_TRACE_NOTE_BEGIN(from) ((void)0)
+#define CCL_TRACE_NOTE_SPAN(a, n, task, from, unit, part) ((void)0)
 
 #endif
 

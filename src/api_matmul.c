@@ -30,8 +30,16 @@ static cclResult_t check_backend(const char *who, cclComm_t comm)
 struct workspace_job {
     cclComm_t comm;
     cclMatmulWorkspace_t *out, ws;
-    struct ccl_matmul_needs needs;
+    cclMatmulDesc_t desc;
+    cclCallConfig_t config;
 };
+
+static cclResult_t create(struct workspace_job *j)
+{
+    struct ccl_matmul_needs needs;
+    CCL_TRY(ccl_matmul_needs(j->comm, &j->desc, &j->config, &needs));
+    return ccl_matmul_workspace_create(j->comm, &needs, j->out);
+}
 
 static cclResult_t run_create(void *arg, struct cclStream *stream)
 {
@@ -39,7 +47,7 @@ static cclResult_t run_create(void *arg, struct cclStream *stream)
     int before;
     (void)stream;
     CCL_TRY(ccl_device_enter(j->comm->rt, j->comm->props.is_host, j->comm->device, &before));
-    return ccl_device_leave(j->comm->rt, before, ccl_matmul_workspace_create(j->comm, &j->needs, j->out));
+    return ccl_device_leave(j->comm->rt, before, create(j));
 }
 
 static cclResult_t run_destroy(void *arg, struct cclStream *stream)
@@ -55,18 +63,17 @@ static cclResult_t run_destroy(void *arg, struct cclStream *stream)
 static cclResult_t workspace_create(cclComm_t comm, const cclMatmulDesc_t *user_desc, const cclCallConfig_t *user_config, cclMatmulWorkspace_t *ws)
 {
     const char *who = "cclMatmulWorkspaceCreate";
-    struct workspace_job j = {.comm = comm, .out = ws};
-    cclMatmulDesc_t desc;
-    cclCallConfig_t config = CCL_CALL_CONFIG_INITIALIZER;
+    struct workspace_job j = {.comm = comm, .out = ws, .config = CCL_CALL_CONFIG_INITIALIZER};
+    struct ccl_matmul_needs needs;
     CCL_TRY(ccl_api_check_open(comm, who));
     CCL_TRY(ccl_api_check_ptr(ws, who, "ws"));
-    CCL_TRY(read_desc(who, user_desc, &desc));
+    CCL_TRY(read_desc(who, user_desc, &j.desc));
     CCL_TRY(check_backend(who, comm));
     if (user_config != NULL) {
-        CCL_TRY(ccl_api_read_call_config(user_config, &config));
+        CCL_TRY(ccl_api_read_call_config(user_config, &j.config));
     }
     const struct ccl_matmul_world world = ccl_matmul_world(comm);
-    CCL_TRY(ccl_matmul_plan_needs(who, &world, &desc, &config, &j.needs));
+    CCL_TRY(ccl_matmul_plan_needs(who, &world, &j.desc, &j.config, &needs)); /* what is wrong alike on all ranks is said before they exchange anything */
     return ccl_group_submit(CCL_JOB_SETUP, run_create, &j, sizeof(j), comm, NULL);
 }
 

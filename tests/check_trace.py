@@ -66,7 +66,7 @@ def check_rank(path, rank, ranks, expected, total, lost):
     tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
     spans, phases, times, last_end = {}, {}, {}, {}
     for e in events:
-        if e["ph"] == "X":
+        if e["ph"] == "X" and e["cat"] != "task":
             (spans if e["cat"] == "operation" else phases).setdefault((e["args"]["op"], e["tid"]), []).append(e)
     for n, (blocks, name) in sorted(expected.items()):
         for block in range(blocks):

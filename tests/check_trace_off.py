@@ -14,7 +14,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-NOTE = re.compile(r"CCL_TRACE_NOTE(?:_FIRST)?\([^;]*\);")
+NOTE = re.compile(r"CCL_TRACE_NOTE(?:_[A-Z]+)?\([^;]*\);")
 INCLUDES = ["-Iinclude", "-Ikernels"]
 HIP = ["-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-O3", "-nogpulib", "-nogpuinc", "-mcode-object-version=5",
        "-std=c++17", "-fuse-cuid=none", "-S"]

@@ -139,7 +139,7 @@ else
         build_preset tsan -DCCL_WERROR=$werror
         # It sees the threads of one process, so a few numbers of processes are enough.
         run_tests tsan "thread sanitizer, collectives" -L '^(host|tsan)$' -LE '^(long|model)$' \
-            -E '\.n(4|5|7|8)$|^mpi\.(allgather|allgather2d|collectives|abort|mismatch|order|register)\.(full|align)|^mpi\.(init|death|soak|kill_all)'
+            -E '\.n(4|5|7|8)$|^mpi\.(allgather|allgather2d|collectives|abort|matmul|mismatch|order|register)\.(full|align)|^mpi\.(init|death|soak|kill_all)'
     fi
 fi
 

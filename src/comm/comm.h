@@ -108,6 +108,7 @@ struct cclComm {
     cclCallConfig_t matmul_effective;
     struct cclMatmulWorkspace *workspaces;     /* of fused matrix products, all there are */
     struct cclMatmulWorkspace *auto_workspace; /* the one for calls that bring none */
+    struct ccl_matmul_table *matmul_table;     /* tuning table, once it was asked for; malloc */
     void (*free_workspaces)(cclComm_t comm);   /* set with the first one: their memory outside the heap, at the end */
     bool used_stream;
     struct cclStream *last_stream;

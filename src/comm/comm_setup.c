@@ -456,6 +456,7 @@ void ccl_comm_release(cclComm_t comm, bool unclean)
         ccl_comm_keep(comm, &kept);
     }
     ccl_comm_free_kept();
+    free(comm->matmul_table);
     free(comm->peer_ctl);
     free(comm->peer_page);
 }

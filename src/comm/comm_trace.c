@@ -30,7 +30,8 @@ static uint32_t round_up_power(uint32_t x)
 
 static size_t record_bytes(uint32_t ops, uint32_t blocks)
 {
-    return (size_t)ops * (sizeof(struct ccl_k_trace_op) + (size_t)blocks * sizeof(struct ccl_k_trace_event));
+    return (size_t)ops * (sizeof(struct ccl_k_trace_op) + (size_t)blocks * sizeof(struct ccl_k_trace_event)) +
+           (size_t)blocks * sizeof(struct ccl_k_trace_ring);
 }
 
 cclResult_t ccl_comm_trace_create(cclComm_t comm, const cclConfig_t *config, bool parent_traces)
@@ -168,6 +169,9 @@ static void name_call(const struct ccl_k_trace_op *op, char *text, size_t bytes)
         variant = op->windowed ? cclVariantDirect : cclVariantStaged;
     }
     const char *how = variant < CCL_NUM_VARIANTS ? ccl_variant_names[variant] : "unknown variant";
+    if (kind == CCL_OP_ALL_GATHER_MATMUL || kind == CCL_OP_MATMUL_ALL_GATHER) {
+        how = op->variant < CCL_NUM_ALGORITHMS ? ccl_algorithm_names[op->variant] : "unknown algorithm";
+    }
     if (kind == CCL_OP_BARRIER) {
         snprintf(text, bytes, "%s", ccl_comm_op_name(kind));
     } else if (kind == CCL_OP_ALL_GATHER) {
@@ -198,6 +202,8 @@ static cclResult_t export_records(cclComm_t comm, struct cclStream *stream, void
                                         .drawn = (uint32_t)(priv.op >> 32) - 1,
                                         .op = ops,
                                         .event = (const struct ccl_k_trace_event *)(ops + t->ops),
+                                        .ring = (const struct ccl_k_trace_ring *)((const struct ccl_k_trace_event *)(ops + t->ops) +
+                                                                                  (size_t)t->ops * comm->args.lay.blocks),
                                         .clock_offset_ns = t->clock.offset_ns,
                                         .clock_error_ns = t->clock.error_ns,
                                         .clock_drift_ns = now.offset_ns - t->clock.offset_ns,

@@ -20,11 +20,44 @@ struct ccl_matmul_world ccl_matmul_world(cclComm_t comm)
                                      .auto_blocks = comm->agreed.host_blocks};
 }
 
+/* The caller leaves everything open that a table can choose. */
+static bool all_open(const cclCallConfig_t *c)
+{
+    return (c->algorithm == CCL_UNSET || c->algorithm == cclAlgoAuto) && c->layout == CCL_UNSET && c->fetch == CCL_UNSET && c->gemm_tile_m == CCL_UNSET &&
+           c->gemm_tile_n == CCL_UNSET && c->gemm_tile_k == CCL_UNSET && c->group_m == CCL_UNSET && c->k_per_flag == CCL_UNSET &&
+           c->num_fetch_sms == CCL_UNSET;
+}
+
 static cclResult_t plan_call(cclComm_t comm, const struct ccl_matmul_call *call, struct ccl_matmul_plan *plan)
 {
     const cclCallConfig_t unset = CCL_CALL_CONFIG_INITIALIZER;
     const struct ccl_matmul_world world = ccl_matmul_world(comm);
+    cclCallConfig_t tuned = call->has_config ? call->config : unset;
+    CCL_TRY(ccl_matmul_check_desc(ccl_matmul_who(call->op), call->op, &call->desc, comm->n)); /* alike on all ranks, before they exchange anything */
+    CCL_TRY(ccl_matmul_tune_load(comm));
+    if (all_open(&tuned) && ccl_matmul_tune_find(comm->matmul_table, comm->props.arch, comm->n, call->op, &call->desc, &tuned)) {
+        if (ccl_matmul_plan(ccl_matmul_who(call->op), call->op, &world, &call->desc, &tuned, plan) == cclSuccess) {
+            return cclSuccess;
+        }
+        CCL_LOG(CCL_LOG_WARN, CCL_COLL, "the row of CCL_TUNE_FILE for %zu x %zu x %zu is not used", call->desc.m, call->desc.n, call->desc.k);
+    }
     return ccl_matmul_plan(ccl_matmul_who(call->op), call->op, &world, &call->desc, call->has_config ? &call->config : &unset, plan);
+}
+
+cclResult_t ccl_matmul_needs(cclComm_t comm, const cclMatmulDesc_t *desc, const cclCallConfig_t *config, struct ccl_matmul_needs *needs)
+{
+    const char *who = "cclMatmulWorkspaceCreate";
+    const enum ccl_matmul_op op = desc->gather == cclGatherOutput ? CCL_MATMUL_ALL_GATHER : CCL_ALL_GATHER_MATMUL;
+    const struct ccl_matmul_world world = ccl_matmul_world(comm);
+    struct ccl_matmul_plan plan;
+    cclCallConfig_t tuned = *config;
+    CCL_TRY(ccl_matmul_tune_load(comm));
+    CCL_TRY(ccl_matmul_plan_needs(who, &world, desc, config, needs));
+    if (all_open(&tuned) && ccl_matmul_tune_find(comm->matmul_table, comm->props.arch, comm->n, op, desc, &tuned) &&
+        ccl_matmul_plan(who, op, &world, desc, &tuned, &plan) == cclSuccess) {
+        ccl_matmul_add_needs(needs, &plan.needs);
+    }
+    return cclSuccess;
 }
 
 static bool plan_fits(const struct cclMatmulWorkspace *ws, const struct ccl_matmul_call *call)

@@ -55,9 +55,19 @@ cclResult_t ccl_matmul_check_config(const char *who, enum ccl_matmul_op op, cons
  * or a config that cannot cover the shape, by name. */
 cclResult_t ccl_matmul_plan(const char *who, enum ccl_matmul_op op, const struct ccl_matmul_world *world, const cclMatmulDesc_t *desc,
                             const cclCallConfig_t *config, struct ccl_matmul_plan *plan);
+/* *sum becomes the larger of the two, kind by kind. */
+void ccl_matmul_add_needs(struct ccl_matmul_needs *sum, const struct ccl_matmul_needs *n);
 /* The same for a workspace: what a call with this config may need, whatever the tuning table and the user choose of what is left open. */
 cclResult_t ccl_matmul_plan_needs(const char *who, const struct ccl_matmul_world *world, const cclMatmulDesc_t *desc,
                                   const cclCallConfig_t *config, struct ccl_matmul_needs *needs);
+
+/* fused/matmul_tune.c */
+struct ccl_matmul_table;
+/* Collective at the first call for a communicator: rank 0's table for all. cclInvalidArgument, on all ranks: a line is wrong, by file, number and word. */
+cclResult_t ccl_matmul_tune_load(cclComm_t comm);
+/* False: no row is near; else the choices of that row are in *config. table may be NULL. */
+bool ccl_matmul_tune_find(const struct ccl_matmul_table *table, const char *arch, int ranks, enum ccl_matmul_op op, const cclMatmulDesc_t *desc,
+                          cclCallConfig_t *config);
 
 /* fused/matmul_proof.c */
 /* The maps, replaceable by tests that show what the proof sees. */
@@ -102,6 +112,8 @@ cclResult_t ccl_matmul_workspace_check(const char *who, const struct cclMatmulWo
 
 /* fused/matmul.c */
 struct ccl_matmul_world ccl_matmul_world(cclComm_t comm);
+/* What a workspace for such calls must have, the choices of the tuning table included. Collective at the first call for a communicator. */
+cclResult_t ccl_matmul_needs(cclComm_t comm, const cclMatmulDesc_t *desc, const cclCallConfig_t *config, struct ccl_matmul_needs *needs);
 /* Before a group's enqueues, or before the call: make the communicator's workspace, if the call wants it. */
 cclResult_t ccl_matmul_prepare(cclComm_t comm, const struct ccl_matmul_call *call);
 /* Enqueue on stream; NULL is the default stream of the communicator's device. */

@@ -192,7 +192,7 @@ cclResult_t ccl_matmul_plan(const char *who, enum ccl_matmul_op op, const struct
 
 static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-static void add_needs(struct ccl_matmul_needs *sum, const struct ccl_matmul_needs *n)
+void ccl_matmul_add_needs(struct ccl_matmul_needs *sum, const struct ccl_matmul_needs *n)
 {
     sum->words = most(sum->words, n->words);
     sum->stage_bytes = most(sum->stage_bytes, n->stage_bytes);
@@ -209,7 +209,7 @@ cclResult_t ccl_matmul_plan_needs(const char *who, const struct ccl_matmul_world
     cclCallConfig_t c = *config;
     memset(needs, 0, sizeof(*needs));
     CCL_TRY(ccl_matmul_plan(who, op, world, d, &c, &plan));
-    add_needs(needs, &plan.needs);
+    ccl_matmul_add_needs(needs, &plan.needs);
     needs->blocks = most(needs->blocks, (uint64_t)(c.comm_sms != CCL_UNSET ? c.comm_sms : world->auto_blocks));
     if (op == CCL_MATMUL_ALL_GATHER || (c.algorithm != CCL_UNSET && c.algorithm != cclAlgoAuto && c.algorithm != cclAlgoHbmBuffer)) {
         return cclSuccess;
@@ -217,14 +217,14 @@ cclResult_t ccl_matmul_plan_needs(const char *who, const struct ccl_matmul_world
     if (c.algorithm != cclAlgoHbmBuffer && plan.effective.algorithm != cclAlgoHbmBuffer) {
         c.algorithm = cclAlgoSequential;
         CCL_TRY(ccl_matmul_plan(who, op, world, d, &c, &plan));
-        add_needs(needs, &plan.needs);
+        ccl_matmul_add_needs(needs, &plan.needs);
     }
     c.algorithm = cclAlgoHbmBuffer;
     for (int layout = cclKContiguous; layout <= cclMContiguous; layout++) {
         if (config->layout == CCL_UNSET || config->layout == layout) {
             c.layout = c.fetch == cclFetchPush ? cclKContiguous : layout;
             CCL_TRY(ccl_matmul_plan(who, op, world, d, &c, &plan));
-            add_needs(needs, &plan.needs);
+            ccl_matmul_add_needs(needs, &plan.needs);
         }
     }
     /* Ready words for finer tiles and flags too, where they are left open. */

@@ -111,8 +111,6 @@ static bool serves(const struct ccl_matmul_needs *has, const struct ccl_matmul_n
            n->blocks <= has->blocks;
 }
 
-static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
 cclResult_t ccl_matmul_workspace_ensure(cclComm_t comm, const struct ccl_matmul_needs *needs, cclMatmulWorkspace_t *ws)
 {
     struct ccl_matmul_needs all = *needs;
@@ -121,9 +119,7 @@ cclResult_t ccl_matmul_workspace_ensure(cclComm_t comm, const struct ccl_matmul_
         return cclSuccess;
     }
     if (comm->auto_workspace != NULL) {
-        const struct ccl_matmul_needs *has = &comm->auto_workspace->has;
-        all = (struct ccl_matmul_needs){most(all.words, has->words), most(all.stage_bytes, has->stage_bytes), most(all.copy_bytes, has->copy_bytes),
-                                        most(all.block_bytes, has->block_bytes), most(all.blocks, has->blocks)};
+        ccl_matmul_add_needs(&all, &comm->auto_workspace->has);
         CCL_TRY(ccl_comm_wait_idle(comm));
         CCL_TRY(ccl_matmul_workspace_destroy(comm->auto_workspace));
     }

@@ -21,6 +21,7 @@ struct ccl_trace_dump {
     uint32_t drawn;              /* operations so far; the first is number 1 */
     const struct ccl_k_trace_op *op;       /* [ops] */
     const struct ccl_k_trace_event *event; /* [ops][blocks] */
+    const struct ccl_k_trace_ring *ring;   /* [blocks], or NULL: none */
     int64_t clock_offset_ns;     /* to be added to device time; the sum is CLOCK_MONOTONIC */
     uint64_t clock_error_ns;     /* the offset was exact to this when it was measured */
     int64_t clock_drift_ns;      /* by which it has changed since */

@@ -20,6 +20,9 @@ static const struct phase push_phases[MAX_PHASES] = {
     {"wait", CCL_TRACE_START, CCL_TRACE_MET}, {"send", CCL_TRACE_MET, CCL_TRACE_SENT}, {"drain", CCL_TRACE_SENT, CCL_TRACE_END}};
 static const struct phase ll_phases[MAX_PHASES] = {{"send", CCL_TRACE_START, CCL_TRACE_SENT},
                                                    {"wait", CCL_TRACE_SENT, CCL_TRACE_END}};
+static const struct phase matmul_phases[MAX_PHASES] = {
+    {"fetch", CCL_TRACE_START, CCL_TRACE_MET}, {"gemm", CCL_TRACE_MET, CCL_TRACE_SENT}, {"leave", CCL_TRACE_SENT, CCL_TRACE_END}};
+static const char *const task_names[CCL_TRACE_TASKS] = {"fetch", "gemm", "wait"}, *const part_names[CCL_TRACE_TASKS] = {"group", "column", "group"};
 static const struct phase barrier_phases[MAX_PHASES] = {{"wait", CCL_TRACE_START, CCL_TRACE_END}};
 
 struct writer {
@@ -32,6 +35,9 @@ static const struct phase *phases_of(const struct ccl_k_trace_op *op)
 {
     if ((op->word1 & 63) == CCL_OP_BARRIER) {
         return barrier_phases;
+    }
+    if ((op->word1 & 63) == CCL_OP_ALL_GATHER_MATMUL || (op->word1 & 63) == CCL_OP_MATMUL_ALL_GATHER) {
+        return matmul_phases;
     }
     return op->variant == cclVariantLL ? ll_phases : push_phases;
 }
@@ -163,6 +169,26 @@ static void put_operations(struct writer *w, uint32_t kept)
     }
 }
 
+/* What the blocks did inside matrix products that are kept, on their tracks: nested by time. */
+static void put_tasks(struct writer *w)
+{
+    const struct ccl_trace_dump *d = w->dump;
+    for (uint32_t b = 0; d->ring != NULL && b < d->blocks; b++) {
+        const struct ccl_k_trace_ring *ring = &d->ring[b];
+        const uint64_t kept = ring->count < CCL_TRACE_SPANS ? ring->count : CCL_TRACE_SPANS;
+        for (uint64_t i = ring->count - kept; i < ring->count; i++) {
+            const struct ccl_k_trace_span *s = &ring->span[i % CCL_TRACE_SPANS];
+            char name[64];
+            if (d->op[s->op & (d->ops - 1)].op != s->op || s->task >= CCL_TRACE_TASKS) {
+                continue;
+            }
+            snprintf(name, sizeof(name), "%s unit %u %s %u", task_names[s->task], s->unit, part_names[s->task], s->part);
+            put_span(w, b, "task", name, s->from_ns, s->to_ns);
+            fprintf(w->file, ",\"args\":{\"op\":%u,\"unit\":%u,\"%s\":%u}}", s->op, s->unit, part_names[s->task], s->part);
+        }
+    }
+}
+
 cclResult_t ccl_trace_write(const struct ccl_trace_dump *dump, const char *path)
 {
     struct writer w = {.dump = dump, .file = fopen(path, "we"), .first = true};
@@ -171,6 +197,7 @@ cclResult_t ccl_trace_write(const struct ccl_trace_dump *dump, const char *path)
     put_head(&w, kept, dump->drawn - kept);
     put_tracks(&w);
     put_operations(&w, kept);
+    put_tasks(&w);
     fputs("\n]}\n", w.file);
     bool failed = ferror(w.file) != 0;
     int reason = errno;

@@ -6,9 +6,13 @@
 /* CTEST: ranks 2 3 4 8; labels mpi host quick; timeout 60; args small; gpu 0 */
 /* CTEST: ranks 1 3 8; labels mpi host; timeout 120; args full; gpu 0 */
 /* CTEST: ranks 2 3; labels mpi host; timeout 60; args behind; gpu 0; env CCL_HOST_THREADS=3; name threads */
+/* CTEST: ranks 2; labels mpi host quick; timeout 60; args tuned; gpu 0 */
+/* CTEST: ranks 2; labels mpi host quick; timeout 60; args mistuned; gpu 0 */
+/* CTEST: ranks 2 3; labels mpi host quick; timeout 60; args trace; gpu 0; env CCL_HOST_THREADS=2; name trace */
 /* CTEST: ranks 1; labels mpi host quick tsan; timeout 60; args group; gpu 0; env CCL_HOST_THREADS=2; name group */
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "product.h"
 
@@ -28,6 +32,20 @@ static const int algorithms[][3] = {{cclAlgoAuto, CCL_UNSET, CCL_UNSET},
                                     {cclAlgoHbmBuffer, cclMContiguous, cclFetchPull},
                                     {cclAlgoHbmBuffer, cclKContiguous, cclFetchPush}};
 static const int tiles[][4] = {{CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET}, {16, 16, 16, 1}, {8, 24, 32, 2}, {5, 7, 3, 4}, {64, 8, 11, 1}};
+
+#if defined(__aarch64__)
+#define ARCH "aarch64"
+#else
+#define ARCH "x86-64"
+#endif
+#define TABLE                                                                                          \
+    "all_gather_matmul " ARCH " 2 rows float16 64 64 40  hbm_buffer m_contiguous pull 16 24 8 1 2 1\n"  \
+    "all_gather_matmul " ARCH " 2 rows float16 68 72 40  sequential - - 8 8 8 - - - # nearer to 71\n"   \
+    "all_gather_matmul " ARCH " 2 rows bfloat16 64 64 40 baseline - - 5 5 5 - - -\n"                    \
+    "all_gather_matmul " ARCH " 3 rows float16 64 64 40  baseline - - 5 5 5 - - -\n"                    \
+    "all_gather_matmul " ARCH " 2 columns float16 64 64 40 baseline - - 5 5 5 - - -\n"                  \
+    "matmul_all_gather " ARCH " 2 output float16 64 64 40 - - - 5 5 5 - - -\n"                          \
+    "all_gather_matmul " ARCH " 2 rows float16 8 4 40    hbm_buffer - - 4 4 8 7 - -\n"
 
 static cclComm_t comm;
 static cclStream_t stream;
@@ -245,22 +263,27 @@ static void behind(int gather, const int *algorithm, unsigned turn)
     TM_OK(cclMatmulWorkspaceDestroy(ws));
 }
 
-/* Many tiny calls on one workspace: tags of ready words come round again in a library with narrow ones. */
+/* Many tiny calls on one workspace: tags of ready words come round again in a library with narrow ones. Every 1024th call has words that no call in between has, and
+ * its peers come late. */
 static void wrap(unsigned calls)
 {
     const struct shape s = {3, 4, 5, 0};
     for (unsigned i = 0; i < calls; i++) {
-        const int *way = algorithms[i % 512 == 511 ? 1 : 3 + i % 3];
+        const bool rare = i % 1024 == 0;
+        const int *way = algorithms[i % 512 == 511 ? 1 : rare ? 3 : 3 + i % 3];
         const struct tp_case t = make_case(&s, cclGatherRows, 2);
         cclCallConfig_t config = CCL_CALL_CONFIG_INITIALIZER;
         config.algorithm = way[0], config.layout = way[1], config.fetch = way[2];
-        config.gemm_tile_m = 1, config.gemm_tile_k = 1 + (int)(i / 100 % 3);
+        config.gemm_tile_m = rare ? 1 : 2 + (int)(i / 100 % 2), config.gemm_tile_k = rare ? 1 : 3 + (int)(i / 100 % 3);
         config.k_per_flag = way[0] == cclAlgoHbmBuffer ? 1 : CCL_UNSET;
         tm_at("tiny call %u", i);
         upload(&t, &a_bufs[TM_HEAP], &c_bufs[TM_HEAP]);
+        if (rare && tm_rank != 0) {
+            tm_sleep_ms(50);
+        }
         if (!TM_OK(call(&t, &a_bufs[TM_HEAP], &c_bufs[TM_HEAP], NULL, &config)) || !TM_OK(cclStreamSynchronize(stream)) ||
             !fetch_and_verify(&t, &c_bufs[TM_HEAP], "tiny call")) {
-            return;
+            tm_die(); /* the others would go on, and wait for this rank */
         }
     }
 }
@@ -321,6 +344,120 @@ static void grouped(void)
     tm_size = 1;
 }
 
+/* CCL_TUNE_FILE of rank 0 alone, before the library reads its environment. */
+static void write_table(const char *rows, char *path, size_t bytes)
+{
+    const char *dir = getenv("TMPDIR");
+    snprintf(path, bytes, "%s/ccl_tune_%ld.txt", dir != NULL ? dir : "/tmp", (long)getpid());
+    FILE *file = tm_rank == 0 ? fopen(path, "w") : NULL;
+    if (file != NULL) {
+        fprintf(file, "# op arch ranks gather type m n k  algorithm layout fetch tile_m tile_n tile_k group_m k_per_flag num_fetch_sms\n%s", rows);
+        fclose(file);
+        setenv("CCL_TUNE_FILE", path, 1);
+    }
+}
+
+static void tuned_call(size_t shard, size_t n, const int *want, const char *what)
+{
+    const struct shape s = {shard, n, 40, 0};
+    const struct tp_case t = make_case(&s, cclGatherRows, 2);
+    cclCallConfig_t used = CCL_CALL_CONFIG_INITIALIZER;
+    tm_at("%s", what);
+    upload(&t, &a_bufs[TM_HEAP], &c_bufs[TM_HEAP]);
+    if (TM_OK(call(&t, &a_bufs[TM_HEAP], &c_bufs[TM_HEAP], NULL, NULL)) && TM_OK(cclStreamSynchronize(stream)) &&
+        fetch_and_verify(&t, &c_bufs[TM_HEAP], what) && TM_OK(cclGetEffectiveConfig(comm, &used))) {
+        const int got[5] = {used.algorithm, used.layout, used.gemm_tile_m, used.gemm_tile_n, used.k_per_flag};
+        for (int i = 0; i < 5; i++) {
+            if (want[i] != got[i]) {
+                tm_fail(__FILE__, __LINE__, "%s: field %d is %d, want %d", what, i, got[i], want[i]);
+            }
+        }
+    }
+}
+
+/* The table's row for the shape, for a near one the nearest row's, for a far one none; a row that cannot cover the shape is left alone. */
+static void tuned(void)
+{
+    const int exact[5] = {cclAlgoHbmBuffer, cclMContiguous, 16, 24, 2}, other[5] = {cclAlgoSequential, CCL_UNSET, 8, 8, CCL_UNSET};
+    const int none[5] = {cclAlgoBaseline, CCL_UNSET, 64, 64, CCL_UNSET}, small[5] = {cclAlgoBaseline, CCL_UNSET, 4, 4, CCL_UNSET};
+    tuned_call(32, 64, exact, "the very shape of a row");
+    tuned_call(33, 63, exact, "a shape near that row");
+    tuned_call(34, 71, other, "a shape nearer to another row");
+    tuned_call(64, 64, none, "a shape far from all rows");
+    tuned_call(4, 4, small, "a row that does not cover its shape");
+}
+
+/* A line that is not understood is an error on all ranks, with its place. */
+static void mistuned(void)
+{
+    const struct shape s = {16, 16, 16, 0};
+    const struct tp_case t = make_case(&s, cclGatherRows, 2);
+    tm_at("a wrong tuning table");
+    TM_RC(call(&t, &a_bufs[TM_HEAP], &c_bufs[TM_HEAP], NULL, NULL), cclInvalidArgument);
+    TM_TEXT("line 3: 'fast' is not understood");
+}
+
+static size_t count_text(const char *text, const char *needle)
+{
+    size_t count = 0;
+    for (const char *at = text; (at = strstr(at, needle)) != NULL; at++) {
+        count++;
+    }
+    return count;
+}
+
+/* A trace names the products and has every fetch and every tile once, and the waits for their flags. */
+static void traced(void)
+{
+    const struct shape s = {32, 40, 64, 0};
+    const size_t peers = (size_t)tm_size - 1, units = (size_t)tm_size * 2, bytes = (size_t)1 << 22;
+    cclConfig_t with_trace = CCL_CONFIG_INITIALIZER;
+    cclCallConfig_t config = CCL_CALL_CONFIG_INITIALIZER;
+    const cclComm_t before = comm;
+    char path[256], want[80], *text = calloc(1, bytes);
+    struct tm_buf a, c;
+    with_trace.trace = 1;
+    tm_at("traced products");
+    comm = tm_comm_create(MPI_COMM_WORLD, &with_trace);
+    tm_buf_create(&a, comm, TM_HEAP, LARGEST);
+    tm_buf_create(&c, comm, TM_HEAP, LARGEST + TM_GUARD);
+    config.algorithm = cclAlgoHbmBuffer, config.gemm_tile_m = 16, config.gemm_tile_n = 16, config.gemm_tile_k = 16, config.k_per_flag = 2;
+    const struct tp_case t = make_case(&s, cclGatherRows, 2), out = make_case(&s, cclGatherOutput, 2);
+    upload(&t, &a, &c);
+    TM_OK(call(&t, &a, &c, NULL, &config));
+    TM_OK(cclStreamSynchronize(stream));
+    fetch_and_verify(&t, &c, "traced");
+    config.trace = 0;
+    TM_OK(call(&t, &a, &c, NULL, &config)); /* leaves nothing */
+    upload(&out, &a, &c);
+    TM_OK(call(&out, &a, &c, NULL, NULL));
+    TM_OK(cclStreamSynchronize(stream));
+    fetch_and_verify(&out, &c, "traced");
+    snprintf(path, sizeof(path), "%s/ccl_matmul_%ld.json", getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp", (long)getpid());
+    TM_OK(cclTraceExport(comm, path));
+    FILE *file = fopen(path, "r");
+    if (file == NULL || fread(text, 1, bytes - 1, file) == 0) {
+        tm_fail(__FILE__, __LINE__, "no trace in %s", path);
+    }
+    if (file != NULL) {
+        fclose(file);
+        remove(path);
+    }
+    snprintf(want, sizeof(want), "all_gather_matmul hbm_buffer %zux40 float16 op 1\"", t.desc.m);
+    TEST_CHECK(count_text(text, want) >= 1 && count_text(text, "hbm_buffer") == count_text(text, want));
+    snprintf(want, sizeof(want), "matmul_all_gather fused %zux40 float16 op 3\"", t.desc.m);
+    TEST_CHECK(count_text(text, want) >= 1);
+    TEST_EQ(count_text(text, "\"fetch unit"), peers * 2 * 2);            /* units of peers, groups */
+    TEST_EQ(count_text(text, "\"wait unit"), peers * 2 * 2 * 3);         /* for each column of tiles */
+    TEST_CHECK(count_text(text, "\"gemm unit") > units * 3);             /* the other product's too */
+    TEST_CHECK(count_text(text, "{") == count_text(text, "}"));
+    free(text);
+    tm_buf_destroy(&a);
+    tm_buf_destroy(&c);
+    TM_OK(cclCommDestroy(comm));
+    comm = before;
+}
+
 static void several_behind(void)
 {
     unsigned turn = 0;
@@ -340,6 +477,10 @@ int main(int argc, char **argv)
         grouped();
         return tm_finish();
     }
+    char path[256];
+    if (tm_has_arg("tuned") || tm_has_arg("mistuned")) {
+        write_table(tm_has_arg("tuned") ? TABLE : "\nall_gather_matmul x86-64 2 rows float16 32 32 32 fast - - - - - - - -\n", path, sizeof(path));
+    }
     comm = tm_comm_create(MPI_COMM_WORLD, NULL);
     stream = tm_stream_create();
     host = malloc(LARGEST + TM_GUARD);
@@ -350,12 +491,23 @@ int main(int argc, char **argv)
     }
     tm_buf_create(&b_buf, comm, TM_PLAIN, LARGEST);
     tm_buf_create(&bias_buf, comm, TM_PLAIN, LARGEST);
-    if (tm_has_arg("wrap")) {
+    if (tm_has_arg("trace")) {
+        traced();
+    } else if (tm_has_arg("wrap")) {
         wrap(2600);
+    } else if (tm_has_arg("tuned") || tm_has_arg("mistuned")) {
+        if (tm_has_arg("tuned")) {
+            tuned();
+        } else {
+            mistuned();
+        }
+        if (tm_rank == 0) {
+            remove(path);
+        }
     } else if (tm_has_arg("behind")) {
         several_behind();
     } else {
-        table(tm_has_arg("full") ? 1 : 13);
+        table((tm_has_arg("full") ? 1 : 13) * (TM_SANITIZED ? 5 : 1));
         skewed();
         several_behind();
     }
