@@ -104,16 +104,6 @@ static bool touch_byte(struct emu_wave *w, unsigned lane, uint32_t addr, struct 
     return true;
 }
 
-static bool all_alike(const struct shadow *s, uint32_t bytes)
-{
-    uint32_t differ = 0;
-
-    for (uint32_t i = 1; i < bytes; i++) {
-        differ |= (s[i].write ^ s[0].write) | (s[i].read ^ s[0].read);
-    }
-    return differ == 0;
-}
-
 uint8_t *emu_lds_touch(struct emu_wave *w, unsigned lane, uint32_t addr, uint32_t bytes, uint32_t alignment, enum emu_lds_use use)
 {
     struct emu_group *g = w->group;
@@ -189,7 +179,6 @@ uint8_t *emu_lds_touch_row(struct emu_wave *w, const uint32_t addr[EMU_LANES], u
 void emu_lds_note_unwritten(const struct emu_wave *w, struct emu_access *a, uint32_t addr, uint32_t bytes, uint32_t at)
 {
     const struct shadow *s = (const struct shadow *)w->group->lds_shadow + addr;
-    uint32_t any = 0;
 
     bool some = false;
 
