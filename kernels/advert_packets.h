@@ -56,15 +56,16 @@ CCL_DEVICE uint32_t ccl_advert_look(CCL_ARGS a, uint64_t line, uint32_t n, uint3
 CCL_DEVICE uint32_t ccl_advert_wait(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t peer, uint32_t words, uint64_t *where)
 {
     const uint64_t line = ccl_advert_addr(a, ccl_ctl_in(a, world, a->rank), n, peer);
-    uint32_t found = CCL_ADVERT_ABSENT;
+    uint32_t found = CCL_ADVERT_ABSENT, bad = CCL_BAD_NONE;
     for (uint32_t polls = 1; ccl_wave_any(found == CCL_ADVERT_ABSENT); polls++) {
         if (found == CCL_ADVERT_ABSENT) {
             found = ccl_advert_look(a, line, n, words, where);
         }
         if (found == CCL_ADVERT_ABSENT) {
-            ccl_pause();
-            const uint32_t bad = (polls & 63) == 0 ? ccl_slow_poll(a, line, n, 0, peer, polls) : (uint32_t)CCL_BAD_NONE;
+            /* The second look of ccl_slow_poll is the next one of this loop, at all words: a peer that died may have stored only some of them. */
             found = bad != CCL_BAD_NONE ? bad : found;
+            ccl_pause();
+            bad = (polls & 63) == 0 ? ccl_slow_poll(a, line, n, CCL_SIG_REVOKED, peer, polls) : (uint32_t)CCL_BAD_NONE;
         }
         if (ccl_wave_any(found != CCL_ADVERT_ABSENT && found != CCL_BAD_NONE)) {
             break;

@@ -79,6 +79,8 @@ CCL_KERNEL(copy_open, struct ccl_k_coll_args)
             }
             if (bad) {
                 COPY_SET_BAD(a, sh, bad, peer);
+            }
+            if (ccl_wave_any(bad)) {
                 break;
             }
         }
@@ -118,9 +120,11 @@ CCL_KERNEL(copy_close, struct ccl_k_coll_args)
         for (uint32_t d = 1 + t; d < a->n; d += CCL_WARP) {
             uint32_t src = ccl_rotate(a, d), bad = CCL_BAD_NONE;
             uint64_t w = ccl_wait_word(a, ccl_full_addr(a, me, 0, src), n, CCL_STEP_DONE, src, 0, &bad);
-            if (bad || CCL_VALUE(w) == CCL_STEP_LEFT) {
-                bad = bad ? bad : CCL_BAD_LEFT;
+            bad = bad == CCL_BAD_NONE && CCL_VALUE(w) == CCL_STEP_LEFT ? (uint32_t)CCL_BAD_LEFT : bad;
+            if (bad) {
                 COPY_SET_BAD(a, sh, bad, src);
+            }
+            if (ccl_wave_any(bad)) {
                 break;
             }
         }

@@ -7,7 +7,9 @@
 
 #include "protocol.h"
 
+#if !defined(CCL_DRAIN_LIMIT_NS) /* a test shortens it */
 #define CCL_DRAIN_LIMIT_NS 2000000000u /* then the block leaves unclean, which the host reports */
+#endif
 
 /* Peers whose block of this index stores to us, and to whom this block stores: rotations first..last-1; for a partitioned block just one. */
 struct ccl_channels {
@@ -46,6 +48,11 @@ CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t pe
     struct ccl_k_page *own = (struct ccl_k_page *)a->page;
     uint64_t known = ccl_load_relaxed_system_u64((uint64_t)&own->abort);
     uint32_t code, reason;
+    /* `stop` is set by who has seen an error and is on his way here, or has seen the abort word: he knows the reason, this block does not. */
+    while (bad == CCL_BAD_STOP && known == 0 && !(ccl_load_relaxed_agent_u64((uint64_t)&priv->err_claimed) & 1)) {
+        ccl_spin(a->flags);
+        known = ccl_load_relaxed_system_u64((uint64_t)&own->abort);
+    }
     ccl_note_failure();
     if (ccl_or_relaxed_agent_u64((uint64_t)&priv->err_claimed, 1) & 1) {
         /* Nobody may see us revoke before he can see why. The block that writes the record waits for nobody. */
@@ -126,6 +133,16 @@ CCL_DEVICE_SLOW uint32_t ccl_drained(CCL_ARGS a, uint32_t n, uint32_t block, uin
     return CCL_TAG(w) != n || CCL_VALUE(w) != a->sig;
 }
 
+/* Tell the own host that rank src may still store. Host memory: the atomics that every link carries are add, exchange and compare-and-exchange. */
+CCL_DEVICE_SLOW void ccl_mark_unclean(CCL_ARGS a, uint32_t src)
+{
+    const uint64_t word = (uint64_t) & ((struct ccl_k_page *)a->page)->unclean, bit = 1ull << (src % 64);
+    uint64_t seen = ccl_load_relaxed_system_u64(word), found;
+    while (!(seen & bit) && (found = ccl_replace_relaxed_system_u64(word, seen, seen | bit)) != seen) {
+        seen = found;
+    }
+}
+
 /* Step 4 for the rotations first..last-1. */
 CCL_DEVICE_SLOW void ccl_drain(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t first, uint32_t last)
 {
@@ -136,8 +153,7 @@ CCL_DEVICE_SLOW void ccl_drain(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t 
         while (d != 0 && !ccl_drained(a, n, block, src, waited)) {
             waited = ccl_clock_ns() - start;
             if (waited > CCL_DRAIN_LIMIT_NS) {
-                struct ccl_k_page *own = (struct ccl_k_page *)a->page;
-                ccl_or_relaxed_agent_u64((uint64_t)&own->unclean, 1ull << (src % 64));
+                ccl_mark_unclean(a, src);
                 break;
             }
             ccl_spin(a->flags);

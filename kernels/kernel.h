@@ -71,8 +71,8 @@ CCL_DEVICE void ccl_warp_sync(void)
     __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
     __builtin_amdgcn_wave_barrier();
 }
-/* True when it is so for some lane of the wave that is here. Lanes that have left a loop wait behind it for those still inside, so the wait of all must end
- * with the first that has seen an error. */
+/* True when it is so for some lane of the wave that is here. Lanes that have left a loop wait behind it for those still inside, and what stands in front of
+ * their `break` may be done only then. So the wait of all ends with the first that has seen an error, and so does a loop over several waits. */
 #if defined(CCL_ON_CDNA)
 #if __has_builtin(__builtin_amdgcn_ballot_w64)
 CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w64(x != 0) != 0; }

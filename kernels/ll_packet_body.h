@@ -41,6 +41,9 @@ CCL_DEVICE uint32_t ll_rotation(CCL_ARGS a, uint32_t world, uint32_t p, uint32_t
     return world == 0 ? p / pairs : a->div_mul ? ccl_mul_hi(p, a->div_mul) : p;
 }
 
+/* Which half of a pair has not come: a peer that died may have stored only the other one. */
+CCL_DEVICE uint32_t ll_late(ccl_vec16 q, uint32_t n) { return CCL_LANE(q, 1) == n ? 8 : 0; }
+
 /* The packet of src at addr has not come: why to stop waiting, if at all. The first warp looks at the host page often, the others seldom, since the
  * helper and the first warp may be through. */
 CCL_DEVICE_SLOW uint32_t ll_look(CCL_ARGS a, uint32_t n, uint64_t addr, uint32_t src, uint32_t polls)
@@ -63,7 +66,9 @@ struct ll_report {
 CCL_DEVICE void ll_tell(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer, struct ll_report *r)
 {
 #if CCL_ONE_EXIT
-    (void)a, (void)n;
+    (void)n;
+    /* Now: this lane's wave gets to the end only when its other lanes, which may wait for other peers, do. */
+    ccl_or_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->priv)->stop, 1);
     r->bad = bad;
     r->peer = peer;
 #else
@@ -91,7 +96,7 @@ CCL_DEVICE uint32_t ll_slow(CCL_ARGS a, uint32_t n, uint64_t addr, uint32_t src,
             ll_tell(a, n, bad, src, r);
         }
     }
-    return bad;
+    return ccl_afresh(bad); /* not known to the compiler, which would move what an error does behind the loop of all lanes */
 }
 
 CCL_DEVICE_SLOW void ll_bytes(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t first, uint32_t stride, struct ll_report *r)
@@ -114,7 +119,7 @@ CCL_DEVICE_SLOW void ll_bytes(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t f
         const uint64_t from = ccl_ll_addr(a, me, n, src) + (uint64_t)i * 16;
         ccl_vec16 q;
         while (q = ccl_load_packet_system(from), CCL_LANE(q, 1) != n || CCL_LANE(q, 3) != n) {
-            if (ll_slow(a, n, from, src, &polls, r)) {
+            if (ll_slow(a, n, from + ll_late(q, n), src, &polls, r)) {
                 return;
             }
         }
@@ -178,7 +183,7 @@ CCL_DEVICE void ll_receive(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t firs
             for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
                 if (p0 + u * stride < total && !(CCL_LANE(q[u], 1) == n && CCL_LANE(q[u], 3) == n)) {
                     all = 0;
-                    missing = from[u];
+                    missing = from[u] + ll_late(q[u], n);
                 }
             }
             if (!all && ll_slow(a, n, in + missing, missing / CCL_LL_SRC_BYTES, &polls, r)) {
@@ -219,6 +224,8 @@ CCL_DEVICE void ll_helper(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t lane,
                 sh->bad = bad;
             }
             ccl_or_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->priv)->stop, 1); /* ends the waits of all others */
+        }
+        if (ccl_wave_any(bad)) {
             break;
         }
     }

@@ -91,7 +91,7 @@ CCL_DEVICE void words_one(LL_WORDS a, uint32_t world, const struct ll_shared *sh
     uint32_t polls = 0;
     ccl_vec16 q;
     while (q = ccl_load_packet_system(from + parity), __builtin_expect(!words_there(q, n), 0)) {
-        if (words_slow(a, n, from + parity, peer, &polls)) {
+        if (words_slow(a, n, from + parity + ll_late(q, n), peer, &polls)) {
             return;
         }
     }
@@ -131,7 +131,7 @@ CCL_DEVICE void words_receive(LL_WORDS a, uint32_t world, uint32_t n, uint32_t f
     uint32_t polls = 0;
     for (uint32_t p0 = first + pairs; p0 < total; p0 += LL_INFLIGHT * stride) {
         ccl_vec16 q[LL_INFLIGHT];
-        uint32_t src[LL_INFLIGHT], i[LL_INFLIGHT], all, late_src = 0, late_i = 0;
+        uint32_t src[LL_INFLIGHT], i[LL_INFLIGHT], all, late_src = 0, late_at = 0;
 #pragma unroll
         for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
             const uint32_t p = p0 + u * stride, d = words_rotation(a, p);
@@ -151,10 +151,10 @@ CCL_DEVICE void words_receive(LL_WORDS a, uint32_t world, uint32_t n, uint32_t f
                 if (p0 + u * stride < total && !words_there(q[u], n)) {
                     all = 0;
                     late_src = src[u];
-                    late_i = i[u];
+                    late_at = i[u] * 16 + ll_late(q[u], n);
                 }
             }
-            if (!all && words_slow(a, n, in + late_src * CCL_LL_SRC_BYTES + late_i * 16, late_src, &polls)) {
+            if (!all && words_slow(a, n, in + late_src * CCL_LL_SRC_BYTES + late_at, late_src, &polls)) {
                 return;
             }
         } while (!all);

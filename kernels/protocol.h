@@ -144,7 +144,7 @@ CCL_DEVICE_SLOW uint32_t ccl_slow_poll(CCL_ARGS a, uint64_t addr, uint32_t tag, 
         ccl_or_relaxed_agent_u64(stop, 1);
         return CCL_BAD_STOP;
     }
-    if (ccl_load_relaxed_system_u64((uint64_t)&p->dead[peer / 64]) >> (peer % 64) & 1) {
+    if (ccl_load_acquire_system_u64((uint64_t)&p->dead[peer / 64]) >> (peer % 64) & 1) { /* acquire: the second look comes behind it */
         bad = CCL_BAD_DEAD;
     } else if (peer != a->rank) {
         /* acquire: pairs with the release of ccl_comm_release, behind all words of that rank. Low half of the two words: state. */

@@ -90,11 +90,7 @@ CCL_DEVICE void push_hear(CCL_ARGS a, uint32_t world, struct push_block *b, uint
         uint32_t peer = ccl_rotate_in(a, world, d);
         uint64_t where = 0;
         uint32_t bad = ccl_advert_wait(a, world, n, peer, words, &where);
-        if (bad) {
-            push_set_bad(a, b->sh, bad, peer);
-            break;
-        }
-        if (b->end != 0 && d >= b->job.ch.to_first && d < b->job.ch.to_last) {
+        if (bad == CCL_BAD_NONE && b->end != 0 && d >= b->job.ch.to_first && d < b->job.ch.to_last) {
             uint64_t to = push_resolve(a, peer, where);
             b->end[d].base = to;
 #if defined(CCL_PART_INSIDE)
@@ -107,10 +103,15 @@ CCL_DEVICE void push_hear(CCL_ARGS a, uint32_t world, struct push_block *b, uint
                 b->sh->staged = 1;
                 /* A window we have not mapped yet is no fault of the caller's. */
                 if ((a->flags & CCL_F_FORCE_DIRECT) && where >> 48 == 0) {
-                    push_set_bad(a, b->sh, CCL_BAD_NO_WINDOW, peer);
-                    break;
+                    bad = CCL_BAD_NO_WINDOW;
                 }
             }
+        }
+        if (bad) {
+            push_set_bad(a, b->sh, bad, peer);
+        }
+        if (ccl_wave_any(bad)) {
+            break;
         }
     }
 }

@@ -57,7 +57,7 @@ CCL_DEVICE void push_await(CCL_ARGS a, struct push_block *b, uint32_t want)
         uint32_t value = CCL_VALUE(ccl_wait_word(a, addr, b->job.n, want, src, 0, &bad));
         b->end[d].at = value;
         push_see(a, b->sh, bad, value, src);
-        if (b->sh->bad) {
+        if (ccl_wave_any(b->sh->bad)) {
             break;
         }
     }
@@ -73,17 +73,20 @@ CCL_DEVICE void push_step_wait(CCL_ARGS a, struct push_block *b, struct push_end
     for (uint32_t i = ccl_tid(); i < e.num; i += CCL_WARP) {
         const uint32_t to = i < e.num_to, d = to ? e.to + i : e.from + i - e.num_to, peer = ccl_rotate(a, d);
         const uint32_t want = to ? s - slots + 1 : s - lag + 1;
+        uint32_t bad = CCL_BAD_NONE;
         if (to ? pushes && s >= slots && b->end[d].base == 0 : s >= lag && b->end[d].at < want) {
-            uint32_t bad = CCL_BAD_NONE;
             uint64_t addr = to ? ccl_credit_addr(a, me, b->job.block, peer) : ccl_full_addr(a, me, b->job.block, peer);
             uint32_t value = CCL_VALUE(ccl_wait_word(a, addr, b->job.n, want, peer, 0, &bad));
             if (!to) {
                 b->end[d].at = value;
             }
-            if (bad || value == CCL_STEP_LEFT) {
-                push_set_bad(a, b->sh, bad ? bad : CCL_BAD_LEFT, peer);
-                break;
+            bad = bad == CCL_BAD_NONE && value == CCL_STEP_LEFT ? (uint32_t)CCL_BAD_LEFT : bad;
+            if (bad) {
+                push_set_bad(a, b->sh, bad, peer);
             }
+        }
+        if (ccl_wave_any(bad)) {
+            break;
         }
     }
 }

@@ -26,8 +26,9 @@ static struct {
 } heaps[MAX_RANKS];
 static int num_heaps;
 
-static bool find(uint64_t addr, uint64_t *base, uint64_t *bytes)
+static bool find(uint64_t addr, uint64_t *base, uint64_t *bytes, bool *host)
 {
+    *host = false;
     for (int i = 0; i < num_heaps; i++) {
         if (addr - (uint64_t)(uintptr_t)heaps[i].base < heaps[i].bytes) {
             *base = (uint64_t)(uintptr_t)heaps[i].base;

@@ -43,9 +43,9 @@ struct emu_device;
 struct emu_device *emu_device_new(int number, const char *arch, uint64_t seed);
 void emu_device_free(struct emu_device *device);
 
-/* Which allocation holds addr: fills base and bytes. Called at every access that no region found before holds; thread-safe; must not call back.
- * emu_regions_changed(): allocations were freed or unmapped. */
-typedef bool emu_find_region(uint64_t addr, uint64_t *base, uint64_t *bytes);
+/* Which allocation holds addr: fills base and bytes, and whether it is the host's memory. Called at every access that no region found before holds;
+ * thread-safe; must not call back. emu_regions_changed(): allocations were freed or unmapped. */
+typedef bool emu_find_region(uint64_t addr, uint64_t *base, uint64_t *bytes, bool *host);
 void emu_set_regions(emu_find_region *find);
 void emu_regions_changed(void);
 

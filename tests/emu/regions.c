@@ -21,7 +21,7 @@ void emu_regions_changed(void)
     atomic_fetch_add(&version, 1);
 }
 
-bool emu_region_add(struct emu_regions *r, uint64_t base, uint64_t bytes, bool own)
+static bool add(struct emu_regions *r, uint64_t base, uint64_t bytes, bool own, bool host)
 {
     if (r->num == r->capacity) {
         uint32_t capacity = r->capacity == 0 ? 16 : 2 * r->capacity;
@@ -33,8 +33,13 @@ bool emu_region_add(struct emu_regions *r, uint64_t base, uint64_t bytes, bool o
         r->list = list;
         r->capacity = capacity;
     }
-    r->list[r->num++] = (struct emu_region){base, base + bytes, own};
+    r->list[r->num++] = (struct emu_region){base, base + bytes, own, host};
     return true;
+}
+
+bool emu_region_add(struct emu_regions *r, uint64_t base, uint64_t bytes, bool own)
+{
+    return add(r, base, bytes, own, false);
 }
 
 static bool holds(const struct emu_region *region, uint64_t addr, uint64_t bytes)
@@ -46,6 +51,7 @@ const struct emu_region *emu_region_find(struct emu_regions *r, uint64_t addr, u
 {
     uint64_t now = atomic_load_explicit(&version, memory_order_acquire), base, size;
     emu_find_region *find;
+    bool host = false;
 
     if (r->version != now) {
         uint32_t kept = 0;
@@ -69,7 +75,7 @@ const struct emu_region *emu_region_find(struct emu_regions *r, uint64_t addr, u
         }
     }
     find = atomic_load(&find_region);
-    if (find != NULL && find(addr, &base, &size) && emu_region_add(r, base, size, false)) {
+    if (find != NULL && find(addr, &base, &size, &host) && add(r, base, size, false, host)) {
         r->last = r->num - 1;
         return holds(&r->list[r->last], addr, bytes) ? &r->list[r->last] : NULL;
     }

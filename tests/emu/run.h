@@ -28,7 +28,7 @@ struct emu_mood {
 /* Allocations that accesses have touched; the gang's own buffers stay when the others are forgotten. */
 struct emu_region {
     uint64_t base, end;
-    bool own;
+    bool own, host;
 };
 struct emu_regions {
     struct emu_region *list;

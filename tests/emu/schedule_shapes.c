@@ -41,7 +41,8 @@ static void draw_config(uint64_t *state, int n, int max_blocks, struct shape *s)
 {
     static const int threads[] = {64, 128, 192, 256};
     cclCallConfig_t *c = &s->config;
-    int least = s->kind == DO_PARTITIONED ? n : 1, most = s->kind == DO_PARTITIONED ? 2 * n : 3;
+    const bool partitioned = c->variant == cclVariantPartitioned;
+    int least = partitioned ? n : 1, most = partitioned ? 2 * n : 3;
     most = most < max_blocks ? most : max_blocks;
     c->comm_sms = least + (int)below(state, (size_t)(most - least + 1));
     c->threads = threads[below(state, 4)];
@@ -84,8 +85,8 @@ void draw_shape(uint64_t *state, unsigned kinds, int n, int max_blocks, struct s
     s->ld_recv = s->cols + (s->rows > 1 && chance(state, 60) ? (even ? (16 - s->cols % 16) % 16 + 16 : below(state, 30)) : 0);
     s->in_place = chance(state, 20);
     s->ld_send = s->in_place ? s->ld_recv : s->ld_send;
-    static const int kinds_of_mismatch[] = {DO_DIRECT, DO_DIRECT, DO_STAGED, DO_LL, DO_COPY};
-    const int kind = mismatch ? kinds_of_mismatch[below(state, 5)] : s->kind;
+    static const int kinds_of_mismatch[] = {DO_DIRECT, DO_DIRECT, DO_STAGED, DO_LL, DO_COPY, DO_PARTITIONED};
+    const int kind = mismatch ? kinds_of_mismatch[below(state, 6)] : s->kind;
     s->config.variant = variants[kind];
     const bool copy = kind == DO_COPY, aligned = chance(state, 50), any_memory = s->kind == DO_AUTO || s->kind == DO_PARTITIONED;
     const bool all_plain = s->kind == DO_LL || s->kind == DO_STAGED ? chance(state, 50) : any_memory && chance(state, 30);

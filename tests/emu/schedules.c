@@ -177,6 +177,10 @@ static uint64_t run_gang(void)
                      rc[r] == cclSuccess ? "" : cclGetLastError(NULL));
             fail(text);
         }
+        if (world.odd >= 0 && rc[r] != cclInvalidUsage) { /* whoever sees it first, all are told the reason */
+            snprintf(text, sizeof(text), "rank %d: the mismatch is reported as %s: %s", r, cclGetErrorString(rc[r]), cclGetLastError(NULL));
+            fail(text);
+        }
         for (int op = 0; op < world.depth; op++) {
             if (world.shapes[op].kind != DO_BARRIER && !world.checked[r][op]) {
                 fail("a kernel has not ended");

@@ -24,8 +24,9 @@ static struct allocation {
     size_t bytes;
 } data, flag, out;
 
-static bool find(uint64_t addr, uint64_t *base, uint64_t *bytes)
+static bool find(uint64_t addr, uint64_t *base, uint64_t *bytes, bool *host)
 {
+    *host = false;
     const struct allocation *const all[] = {&data, &flag, &out};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

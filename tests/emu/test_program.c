@@ -23,8 +23,9 @@ struct row {
 
 static struct row *rows;
 
-static bool find_region(uint64_t addr, uint64_t *base, uint64_t *bytes)
+static bool find_region(uint64_t addr, uint64_t *base, uint64_t *bytes, bool *host)
 {
+    *host = false;
     *base = (uint64_t)(uintptr_t)rows;
     *bytes = GRID * THREADS * sizeof(*rows);
     return addr >= *base && addr - *base < *bytes;

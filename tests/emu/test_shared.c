@@ -25,8 +25,9 @@ static const struct emu_kernel *kernel;
 static struct emu_device *devices[RANKS];
 static uint64_t seed;
 
-static bool find(uint64_t addr, uint64_t *base, uint64_t *bytes)
+static bool find(uint64_t addr, uint64_t *base, uint64_t *bytes, bool *host)
 {
+    *host = false;
     for (int i = 0; i < RANKS; i++) {
         if (addr - (uint64_t)(uintptr_t)heaps[i] < HEAP) {
             *base = (uint64_t)(uintptr_t)heaps[i];

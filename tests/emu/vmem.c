@@ -90,6 +90,21 @@ static bool check_addresses(struct emu_wave *w, const struct emu_request *q, str
     return true;
 }
 
+/* PCIe carries fetch-and-add, exchange and compare-and-exchange; another operation is lost on the way to the host. And who works on a word that the host
+ * reads must say so by the scope (gfx90a: its instruction has none). */
+static bool check_host_atomic(struct emu_wave *w, const struct emu_inst *inst, const struct emu_request *q)
+{
+    const struct emu_region *r = emu_region_find(&emu_gang_of(w)->regions, q->addr[__builtin_ctzll(q->lanes)], inst->width);
+
+    if (r == NULL || !r->host) {
+        return true;
+    }
+    if (inst->sub != EMU_ATOMIC_ADD && inst->sub != EMU_ATOMIC_SWAP && inst->sub != EMU_ATOMIC_CMPSWAP) {
+        return emu_wave_fail(w, "an atomic on host memory that is neither add nor swap nor cmpswap");
+    }
+    return q->scope == EMU_SCOPE_SYSTEM || emu_wave_fail(w, "an atomic of agent scope on host memory");
+}
+
 /* ---- runs: lanes whose bytes are neighbours, and their 64-byte segments ---- */
 
 static uint32_t count_segments(const struct emu_access *a)
@@ -239,6 +254,9 @@ static bool prepare(struct emu_wave *w, const struct emu_inst *inst, const struc
         return false;
     }
     if (q->kind == EMU_ACCESS_ATOMIC) {
+        if (!check_host_atomic(w, inst, q)) {
+            return false;
+        }
         memcpy(a->addr, q->addr, sizeof(a->addr));
         a->todo[0] = q->lanes;
     } else {

@@ -162,7 +162,7 @@ void fake_memory_gone(void);                    /* addresses are no longer memor
 /* fake_memory.c: the own allocation that holds ptr; false: none. */
 FAKE_EXPORT bool ccl_fake_find_memory(const void *ptr, void **base, size_t *bytes, int *device, int *fd);
 /* All that kernels may touch: allocations, mappings, registered memory of the host; exactly the bytes that were asked for. */
-bool fake_find_region(uint64_t addr, uint64_t *base, uint64_t *bytes);
+bool fake_find_region(uint64_t addr, uint64_t *base, uint64_t *bytes, bool *host);
 
 /* The same allocation mapped again gives the same address. Takes fd over. Without the lock. */
 int fake_map_peer(int fd, size_t bytes, int device, void **ptr);

@@ -109,13 +109,14 @@ bool ccl_fake_find_memory(const void *ptr, void **base, size_t *bytes, int *devi
     return found;
 }
 
-bool fake_find_region(uint64_t addr, uint64_t *base, uint64_t *bytes)
+bool fake_find_region(uint64_t addr, uint64_t *base, uint64_t *bytes, bool *host)
 {
     pthread_mutex_lock(&fake_lock);
     struct block *b = find((const void *)(uintptr_t)addr);
     if (b != NULL) {
         *base = (uintptr_t)b->base;
         *bytes = b->bytes;
+        *host = b->kind == KIND_HOST;
     }
     pthread_mutex_unlock(&fake_lock);
     return b != NULL;
