@@ -70,6 +70,8 @@ CCL_DEVICE void parts_await_credits(CCL_PARTS p, struct parts_block *b, uint32_t
         }
         if (bad) {
             push_set_bad(a, b->sh, bad, peer);
+        }
+        if (ccl_wave_any(bad)) {
             break;
         }
     }

@@ -79,6 +79,8 @@ CCL_DEVICE uint32_t reduce_contribute(CCL_PARTS p, struct reduce_block *r, uint3
             ccl_wait_word(a, ccl_credit_addr(a, ccl_peer_ctl(a, a->rank), b->job.block, owner), b->job.n, c - p->slots + 1, owner, 0, &bad);
             if (bad) {
                 push_set_bad(a, b->sh, bad, owner);
+            }
+            if (ccl_wave_any(bad)) {
                 break;
             }
         }
