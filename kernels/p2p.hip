@@ -293,7 +293,7 @@ CCL_DEVICE_SLOW void p2p_fail(CCL_P2P p, const struct p2p_block *b, uint32_t bad
                 break;
             }
             if (waited > CCL_DRAIN_LIMIT_NS) {
-                ccl_or_relaxed_agent_u64((uint64_t)&page->unclean, 1ull << (peer % 64));
+                ccl_mark_unclean(a, peer);
                 break;
             }
             ccl_spin(a->flags);

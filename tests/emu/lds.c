@@ -179,7 +179,6 @@ uint8_t *emu_lds_touch_row(struct emu_wave *w, const uint32_t addr[EMU_LANES], u
 void emu_lds_note_unwritten(const struct emu_wave *w, struct emu_access *a, uint32_t addr, uint32_t bytes, uint32_t at)
 {
     const struct shadow *s = (const struct shadow *)w->group->lds_shadow + addr;
-
     bool some = false;
 
     for (uint32_t i = 0; i < bytes; i++) {
