@@ -31,6 +31,14 @@ static const char *const kernel_names[] = {
 #undef CCL_K
 };
 
+/* In the files named gemm, of the architectures that have matrix cores for them. */
+static const char *const matrix_names[] = {
+#define CCL_K(name, args) "ccl_k_" #name,
+    CCL_MATRIX_KERNEL_LIST(CCL_K)
+#undef CCL_K
+};
+#define NUM_MATRIX ((int)(sizeof(matrix_names) / sizeof(matrix_names[0])))
+
 /* The numbers of the architectures in the flags of an AMD ELF. */
 static const struct {
     const char *arch;
@@ -43,6 +51,7 @@ static struct arch_count {
     bool traced;
     enum ccl_code_kind kind;
     int code[CCL_NUM_KERNELS], descriptors[CCL_NUM_KERNELS];
+    int matrix[NUM_MATRIX], gemm_files;
 } counts[MAX_ARCHS];
 static int num_counts;
 
@@ -81,6 +90,9 @@ static void count_symbols(const struct ccl_code_object *object, const Elf64_Shdr
     const char *text = (const char *)(object->begin + names->sh_offset);
     for (uint64_t i = 0; i < table->sh_size / sizeof(*symbols); i++) {
         const char *name = symbols[i].st_name < names->sh_size ? text + symbols[i].st_name : "";
+        for (int k = 0; k < NUM_MATRIX; k++) {
+            count->matrix[k] += strcmp(name, matrix_names[k]) == 0 && ELF64_ST_TYPE(symbols[i].st_info) == STT_FUNC;
+        }
         for (int k = 0; k < CCL_NUM_KERNELS; k++) {
             size_t length = strlen(kernel_names[k]);
             if (strncmp(name, kernel_names[k], length) != 0) {
@@ -103,6 +115,7 @@ static void check_amd(const struct ccl_code_object *object, struct arch_count *c
         TEST_FAIL("%s %s: %td bytes, no ELF", object->arch, object->file, object->end - object->begin);
         return;
     }
+    count->gemm_files += strcmp(object->file, "gemm") == 0;
     TEST_EQ(head->e_ident[EI_CLASS], ELFCLASS64);
     TEST_EQ(head->e_ident[EI_OSABI], OSABI_AMDGPU_HSA);
     TEST_EQ(head->e_machine, MACHINE_AMDGPU);
@@ -222,6 +235,11 @@ int main(void)
                           counts[i].traced ? " traced" : "", kernel_names[k], counts[i].code[k], counts[i].descriptors[k], want);
             }
             kernels += want;
+        }
+        for (int k = 0; k < NUM_MATRIX; k++) {
+            if (counts[i].matrix[k] != counts[i].gemm_files) {
+                TEST_FAIL("%s: %s found %d times in %d files", counts[i].arch, matrix_names[k], counts[i].matrix[k], counts[i].gemm_files);
+            }
         }
         printf("%s%s: %d kernels\n", counts[i].arch, counts[i].traced ? ", traced" : "", kernels);
     }
