@@ -429,6 +429,7 @@ static void traced(void)
     fetch_and_verify(&t, &c, "traced");
     config.trace = 0;
     TM_OK(call(&t, &a, &c, NULL, &config)); /* leaves nothing */
+    TM_OK(cclStreamSynchronize(stream));
     upload(&out, &a, &c);
     TM_OK(call(&out, &a, &c, NULL, NULL));
     TM_OK(cclStreamSynchronize(stream));
