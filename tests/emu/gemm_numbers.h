@@ -23,8 +23,9 @@ static struct allocation {
 } buffers[8];
 enum { A, B, BIAS, C, SECOND, SOURCE, READY, STOP };
 
-static bool find(uint64_t addr, uint64_t *base, uint64_t *bytes)
+static bool find(uint64_t addr, uint64_t *base, uint64_t *bytes, bool *host)
 {
+    *host = false;
     for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++) {
         uint64_t start = (uint64_t)(uintptr_t)buffers[i].words;
 

@@ -264,7 +264,7 @@ static void check_special(struct bench *b, const struct form *f)
 
             output_element(f, lane, n, &block, &row, &column);
             u = bits[column % 12];
-            want = f->type == BF16 ? (double)f32_of(u << 16) : ldexp((double)(u & 0x3ff) + (u & 0x7c00 ? 1024 : 0), (int)(u & 0x7c00 ? u >> 10 & 31 : 1) - 25);
+            want = f->type == BF16 ? (double)emu_float(u << 16) : ldexp((double)(u & 0x3ff) + (u & 0x7c00 ? 1024 : 0), (int)(u & 0x7c00 ? u >> 10 & 31 : 1) - 25);
             want = f->type == F16 && (u & 0x7c00) == 0x7c00 ? ((u & 0x3ff) != 0 ? NAN : INFINITY) : want;
             want = f->type == F16 && (u & 0x8000) ? -want : want;
             if (got != want && !(isnan(got) && isnan(want))) {

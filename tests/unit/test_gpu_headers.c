@@ -3,9 +3,8 @@
  * Proves that the HIP column of gpu_api.def, and the HIP and HSA numbers and HIP structs of gpu_constants.h, agree with AMD's header: every symbol exists under this name, takes
  * as many parameters of the same sizes and register classes, and the constants are equal. Compiled against any version (5.2 to 7 known). */
 /* CTEST: labels quick */
-#include "gpu_headers.h"
-
 #if __has_include(<hip/hip_runtime_api.h>)
+#include "gpu_headers.h"
 #define __HIP_PLATFORM_AMD__ 1
 #include <hip/hip_runtime_api.h>
 #if __has_include(<hsa/hsa_ext_amd.h>)
@@ -165,6 +164,7 @@ int main(void)
 }
 
 #else
+#include "test.h"
 
 int main(void)
 {
