@@ -60,6 +60,7 @@ CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t pe
         ccl_spin(a->flags);
         known = ccl_load_relaxed_system_u64((uint64_t)&own->abort);
     }
+    ccl_fence_acquire_system(); /* what is read from here on comes behind that look */
     ccl_note_failure();
     if (ccl_or_relaxed_agent_u64((uint64_t)&priv->err_claimed, 1) & 1) {
         /* Nobody may see us revoke before he can see why. The block that writes the record waits for nobody. */

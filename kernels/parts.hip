@@ -260,7 +260,7 @@ CCL_DEVICE uint32_t parts_run(CCL_PARTS p, struct parts_block *b)
     return 1;
 }
 
-/* ISA parts: vgpr 128, sgpr 106, lds 2048, waves 4, tile 8, pairs 8, live 96 */
+/* ISA parts: vgpr 128, sgpr 106, lds 2048, waves 4, tile 8, pairs 8, live 104 */
 CCL_KERNEL_LARGE(parts, struct ccl_k_parts_args)
 {
     PARTS_MEMORY(memory);
