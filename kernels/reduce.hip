@@ -36,7 +36,7 @@ struct reduce_piece {
 
 CCL_DEVICE struct reduce_piece reduce_piece_of(CCL_PARTS p, const struct parts_block *b, uint32_t c, uint32_t owner)
 {
-    CCL_AFRESH(c); /* no 64-bit counter of its own */
+    c = ccl_uniform(c); /* no 64-bit counter of its own */
     const uint64_t chunk = b->job.first + (uint64_t)c * b->job.stride;
     const uint32_t scatter = p->parts & CCL_PARTS_SCATTER;
     const uint64_t first = owner * p->owner_stride, end = scatter ? first + p->count : p->count;

@@ -58,6 +58,7 @@ RULES = [
     ("tests/emu/*", UTIL + ["src/runtime/runtime.h", "src/runtime/code_objects.h", "kernels/*", "tests/test.h", "tests/bundle.h"], []),
     ("tests/mpi/*", PUBLIC + DEVICE + ["tests/test.h"], ["mpi", "socket"]),
     ("tests/*", PUBLIC + ["tests/test.h"], ["mpi"]),
+    ("bench/nccl.c", PUBLIC + ["include/compat/*"], ["mpi"]),
     ("bench/*", PUBLIC, ["mpi"]),
     ("docs/examples/*", PUBLIC + DEVICE, ["mpi", "gpu"]),
 ]

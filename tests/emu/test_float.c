@@ -104,13 +104,15 @@ static double unit(double f)
     return isnan(f) ? 0 : f < 0 ? 0 : f > 1 ? 1 : f;
 }
 
-/* a * b + c rounded once: where the long double sum is not exact it is moved off the ties of f32. */
+/* a * b + c rounded once: the long double sum (x86: 64 bits of mantissa, the low 8 bytes) is rounded to odd, which keeps it off the ties of f32. */
 static float fused(double a, double b, double c)
 {
     long double product = (long double)a * b, sum = product + c, part = sum - product;
     long double error = (product - (sum - part)) + (c - part);
+    uint64_t mantissa;
 
-    return (float)(isfinite(sum) && error != 0 ? nextafterl(sum, error > 0 ? INFINITY : -INFINITY) : sum);
+    memcpy(&mantissa, &sum, sizeof(mantissa));
+    return (float)(isfinite(sum) && error != 0 && mantissa % 2 == 0 ? nextafterl(sum, error > 0 ? INFINITY : -INFINITY) : sum);
 }
 
 /* Conversion to integers with the limits of the type. */

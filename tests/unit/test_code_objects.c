@@ -14,6 +14,7 @@
 #include "test.h"
 
 #define MAX_ARCHS 64 /* times two forms */
+#define MAX_NAMES 512 /* the same, times files */
 #define OSABI_AMDGPU_HSA 64
 #define MACHINE_AMDGPU 224
 #define FLAGS_MACH 0xffu
@@ -150,11 +151,11 @@ static void check_bundle(const struct ccl_code_object *object)
     struct bundle_entry e;
     const char *why, *word = object->arch;
     uint64_t entries = 1;
-    static char names[MAX_ARCHS][16];
+    static char names[MAX_NAMES][16];
     static int num_names;
     for (; *word != '\0'; entries++) {
         size_t length = strcspn(word, " ");
-        if (length >= sizeof(names[0]) || num_names == MAX_ARCHS) {
+        if (length >= sizeof(names[0]) || num_names == MAX_NAMES) {
             TEST_FAIL("%s: more or longer architectures than the test has room for", object->arch);
             return;
         }
