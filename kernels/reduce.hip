@@ -36,7 +36,9 @@ struct reduce_piece {
 
 CCL_DEVICE struct reduce_piece reduce_piece_of(CCL_PARTS p, const struct parts_block *b, uint32_t c, uint32_t owner)
 {
-    c = ccl_uniform(c); /* no 64-bit counter of its own */
+#if !defined(__AMDGCN__) || __clang_major__ >= 16 /* clang 15: "illegal SGPR to VGPR copy" */
+    CCL_AFRESH(c); /* no 64-bit counter of its own */
+#endif
     const uint64_t chunk = b->job.first + (uint64_t)c * b->job.stride;
     const uint32_t scatter = p->parts & CCL_PARTS_SCATTER;
     const uint64_t first = owner * p->owner_stride, end = scatter ? first + p->count : p->count;
