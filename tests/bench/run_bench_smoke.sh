@@ -74,7 +74,7 @@ if [ -n "${CCL_BENCH_SHIM:-}" ]; then
     run 2 0 all_gather --bytes 8,3000000 --buffers heap,plain --mode eager,batch "${nccl[@]}" "${quick[@]}" --out "$out"
     rows 8 "$out"
     [ "$(grep -cE '"baseline": "nccl [0-9.]+", "baseline_us": [0-9]' "$out")" -eq 8 ] || fail "rows without the baseline nccl: $(cat "$out")"
-    for op in all_reduce all_to_all gather scatter sendrecv; do
+    for op in all_reduce all_to_all gather; do
         run 3 0 "$op" --bytes 4000 --dtype fp32 "${nccl[@]}" "${quick[@]}" --out "$out"
         grep -q '"baseline_us": [0-9].*"errors": 0' "$out" || fail "$op without the baseline nccl: $(cat "$out")"
     done

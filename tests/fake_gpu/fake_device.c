@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #define MAX_DEVICES 16
-/* Compute units of an interpreted device: half of the blocks that fit (3 blocks of 512 threads a unit, by the registers of the push kernels) are 16, what the
+/* Compute units of an interpreted device: half of the blocks that fit (2 blocks of 512 threads a unit, by the registers of parts) are 16, what the
  * tests ask for and what 8 ranks need for two blocks a peer. No more, since every block costs time to interpret. */
-#define EMU_UNITS 11
+#define EMU_UNITS 16
 
 #ifdef FAKE_CUDA
 static _Thread_local int current = -1;
