@@ -11,7 +11,7 @@ usage: bash tests/run.sh [--quick] [--long] [--sanitize] [--preset NAME] [--mini
 
 Installs the packages that are missing (Debian, as root), builds into build/PRESET and runs CTest. Without options: the release
 build, then the whole suite with the address and undefined-behaviour sanitizers, then the collectives with the thread sanitizer:
-about 25 minutes on 2 cores.
+about 28 minutes on 2 cores.
 
   --quick         release build only, tests with the label quick: under 3 minutes
   --long          also the tests with the label long (soak, more than 4 GiB, 500 communicators)

@@ -117,7 +117,7 @@ add_emu_mpi_test(init FEW QUICK 3)
 add_emu_mpi_test(check FEW ENV CCL_CHECK=1 QUICK 2)
 add_emu_mpi_test(streams FEW QUICK 2)
 add_emu_mpi_test(threads ARGS small ENV FAKE_GPU_DEVICES=2 GPU_MAX_HW_QUEUES=32 RANKS 2 3 4 QUICK 2)
-add_emu_mpi_test(soak ARGS seconds 3 QUICK 3)
+add_emu_mpi_test(soak ARGS seconds 3)
 add_emu_mpi_test(death ARGS small RANKS 1 QUICK 1) # it forks its ranks
 add_emu_mpi_test(kill_all RANKS 1 QUICK 1)
 add_emu_mpi_test(graph FEW)
