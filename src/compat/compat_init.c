@@ -52,7 +52,7 @@ static ncclResult_t init_rank(ncclComm_t *out, int nranks, const ncclUniqueId *i
     struct ccl_compat_config config;
     ncclComm_t comm;
     CCL_COMPAT_CHECK(out != NULL, ncclInvalidArgument, "%s: comm is NULL", func);
-    *out = NULL;
+    __atomic_store_n(out, NULL, __ATOMIC_RELEASE); /* another thread may wait for it, to abort */
     CCL_COMPAT_CHECK(id != NULL, ncclInvalidArgument, "%s: commId is NULL", func);
     CCL_COMPAT_CHECK(nranks >= 1 && rank >= 0 && rank < nranks, ncclInvalidArgument, "%s: rank is %d of %d, not 0 to %d", func, rank, nranks,
                      nranks - 1);
