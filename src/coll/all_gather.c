@@ -39,12 +39,7 @@ static cclResult_t set_window(cclComm_t comm, const void *recv)
         return cclSuccess;
     }
     a->where = (uint64_t)hit.id << 48 | hit.off;
-    if (hit.bases != NULL && comm->n <= CCL_VALUE_PEERS) {
-        a->expect_id = hit.id;
-        for (int r = 0; r < comm->n; r++) {
-            a->peer[r].win = hit.bases[r];
-        }
-    }
+    ccl_coll_expect(comm, &hit, a);
     return cclSuccess;
 }
 

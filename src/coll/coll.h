@@ -51,6 +51,17 @@ bool ccl_redop_destroy(cclComm_t comm, cclRedOp_t op);
 cclResult_t ccl_coll_begin(cclComm_t comm, struct cclStream *stream);
 cclResult_t ccl_coll_end(cclComm_t comm, struct cclStream *stream, cclResult_t rc);
 
+/* What a kernel may expect of the peers' windows: their bases of the one that hit lies in, where the host has them. */
+static inline void ccl_coll_expect(cclComm_t comm, const struct ccl_window_hit *hit, struct ccl_k_coll_args *a)
+{
+    if (hit->bases != NULL && comm->n <= CCL_VALUE_PEERS) {
+        a->expect_id = hit->id;
+        for (int r = 0; r < comm->n; r++) {
+            a->peer[r].win = hit->bases[r];
+        }
+    }
+}
+
 /* Decide variant, grid and tile from what all ranks know alike, and fill plan and the shape fields of args. */
 cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, struct ccl_plan *plan,
                           struct ccl_k_coll_args *args);

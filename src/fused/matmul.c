@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "coll/coll.h"
-#include "comm/group.h"
 #include "util/log.h"
 
-const char *ccl_matmul_who(enum ccl_matmul_op op) { return op == CCL_ALL_GATHER_MATMUL ? "cclAllGatherMatmul" : "cclMatmulAllGather"; }
+static const char *who_of(enum ccl_matmul_op op) { return op == CCL_ALL_GATHER_MATMUL ? "cclAllGatherMatmul" : "cclMatmulAllGather"; }
 
 struct ccl_matmul_world ccl_matmul_world(cclComm_t comm)
 {
@@ -33,15 +32,15 @@ static cclResult_t plan_call(cclComm_t comm, const struct ccl_matmul_call *call,
     const cclCallConfig_t unset = CCL_CALL_CONFIG_INITIALIZER;
     const struct ccl_matmul_world world = ccl_matmul_world(comm);
     cclCallConfig_t tuned = call->has_config ? call->config : unset;
-    CCL_TRY(ccl_matmul_check_desc(ccl_matmul_who(call->op), call->op, &call->desc, comm->n)); /* alike on all ranks, before they exchange anything */
+    CCL_TRY(ccl_matmul_check_desc(who_of(call->op), call->op, &call->desc, comm->n)); /* alike on all ranks, before they exchange anything */
     CCL_TRY(ccl_matmul_tune_load(comm));
     if (all_open(&tuned) && ccl_matmul_tune_find(comm->matmul_table, comm->props.arch, comm->n, call->op, &call->desc, &tuned)) {
-        if (ccl_matmul_plan(ccl_matmul_who(call->op), call->op, &world, &call->desc, &tuned, plan) == cclSuccess) {
+        if (ccl_matmul_plan(who_of(call->op), call->op, &world, &call->desc, &tuned, plan) == cclSuccess) {
             return cclSuccess;
         }
         CCL_LOG(CCL_LOG_WARN, CCL_COLL, "the row of CCL_TUNE_FILE for %zu x %zu x %zu is not used", call->desc.m, call->desc.n, call->desc.k);
     }
-    return ccl_matmul_plan(ccl_matmul_who(call->op), call->op, &world, &call->desc, call->has_config ? &call->config : &unset, plan);
+    return ccl_matmul_plan(who_of(call->op), call->op, &world, &call->desc, call->has_config ? &call->config : &unset, plan);
 }
 
 cclResult_t ccl_matmul_needs(cclComm_t comm, const cclMatmulDesc_t *desc, const cclCallConfig_t *config, struct ccl_matmul_needs *needs)
@@ -71,6 +70,7 @@ static cclResult_t tell_peers(cclComm_t comm, const struct ccl_k_desc *desc, ccl
 {
     comm->plan.valid = false;
     comm->args.desc = *desc;
+    comm->called = NULL; /* the record is of args, not of a collective before */
     ccl_comm_raise(comm, rc, CCL_REASON_REFUSED, comm->rank);
     return rc;
 }
@@ -96,7 +96,7 @@ static cclResult_t check_pointers(cclComm_t comm, const struct ccl_matmul_call *
         const char *name;
         const void *ptr;
     } all[] = {{"a", call->a}, {"b", call->b}, {"bias", call->bias}, {"c", call->c}};
-    const char *who = ccl_matmul_who(call->op);
+    const char *who = who_of(call->op);
     for (size_t i = 0; i < CCL_ARRAY_LEN(all); i++) {
         if ((uintptr_t)all[i].ptr % CCL_GEMM_ALIGN != 0) {
             return tell_peers(comm, desc,
@@ -159,15 +159,10 @@ static void set_window(cclComm_t comm, const struct cclMatmulWorkspace *ws, cons
         *copied = true;
         a->coll.where = a->copy_where;
         CCL_LOG(CCL_LOG_INFO, CCL_COLL, "%s: rank %d: %s %p of %zu bytes is in no window that all peers have mapped, it is copied through the workspace",
-                ccl_matmul_who(call->op), comm->rank, gathers_a ? "a" : "c", ptr, bytes);
+                who_of(call->op), comm->rank, gathers_a ? "a" : "c", ptr, bytes);
         ccl_heap_find(comm->heap, ws->space, 1, &hit);
     }
-    if (hit.bases != NULL && comm->n <= CCL_VALUE_PEERS) {
-        a->coll.expect_id = hit.id;
-        for (int r = 0; r < comm->n; r++) {
-            a->coll.peer[r].win = hit.bases[r];
-        }
-    }
+    ccl_coll_expect(comm, &hit, &a->coll);
 }
 
 static void fill_args(cclComm_t comm, const struct cclMatmulWorkspace *ws, const struct ccl_matmul_call *call, struct ccl_k_matmul_args *a)
@@ -270,17 +265,9 @@ static cclResult_t enqueue(cclComm_t comm, struct cclMatmulWorkspace *ws, const 
     }
     comm->matmul_effective = ws->plan.effective;
     comm->effective = &comm->matmul_effective;
-    if (CCL_UNLIKELY(!comm->used_stream || comm->last_stream != stream)) {
-        CCL_TRY(ccl_comm_use_stream(comm, stream, ccl_group_running()));
-    }
-    CCL_TRY(comm->rt->chain_before(comm->chain, stream));
-    cclResult_t rc = enqueue_links(comm, ws, call, copied, &a, stream);
-    rc = rc == cclSuccess ? comm->rt->chain_after(comm->chain, stream) : rc;
-    if (CCL_UNLIKELY(rc != cclSuccess)) {
-        __atomic_store_n(&comm->unchained, true, __ATOMIC_RELEASE); /* cclCommAbort may ask from another thread */
-        return tell_peers(comm, &a.coll.desc, rc);
-    }
-    return cclSuccess;
+    CCL_TRY(ccl_coll_begin(comm, stream));
+    cclResult_t rc = ccl_coll_end(comm, stream, enqueue_links(comm, ws, call, copied, &a, stream));
+    return CCL_UNLIKELY(rc != cclSuccess) ? tell_peers(comm, &a.coll.desc, rc) : cclSuccess;
 }
 
 static cclResult_t matmul(cclComm_t comm, const struct ccl_matmul_call *call, struct cclStream *stream)
@@ -300,16 +287,16 @@ static cclResult_t matmul(cclComm_t comm, const struct ccl_matmul_call *call, st
     if (call->ws == NULL) {
         uint64_t capture;
         CCL_TRY(comm->rt->capture_query(stream, &capture));
-        CCL_CHECK(capture == 0 || (ws != NULL && ccl_matmul_workspace_check(ccl_matmul_who(call->op), ws, &plan.needs) == cclSuccess), cclInvalidUsage,
+        CCL_CHECK(capture == 0 || (ws != NULL && ccl_matmul_workspace_check(who_of(call->op), ws, &plan.needs) == cclSuccess), cclInvalidUsage,
                   CCL_COLL, "%s: no workspace was given, and none can be made while the stream is captured (cclMatmulWorkspaceCreate)",
-                  ccl_matmul_who(call->op));
+                  who_of(call->op));
         CCL_TRY(ccl_matmul_workspace_ensure(comm, &plan.needs, &ws));
     } else if (ws->comm != comm) {
         const struct ccl_k_desc desc = describe(call, &plan.effective);
         return tell_peers(comm, &desc, ccl_error_set(cclInvalidArgument, CCL_COLL, "%s: the workspace on rank %d belongs to another communicator",
-                                                     ccl_matmul_who(call->op), comm->rank));
+                                                     who_of(call->op), comm->rank));
     }
-    CCL_TRY(ccl_matmul_workspace_check(ccl_matmul_who(call->op), ws, &plan.needs));
+    CCL_TRY(ccl_matmul_workspace_check(who_of(call->op), ws, &plan.needs));
     ws->op = call->op;
     ws->desc = call->desc;
     ws->has_config = call->has_config;

@@ -118,6 +118,5 @@ cclResult_t ccl_matmul_needs(cclComm_t comm, const cclMatmulDesc_t *desc, const 
 cclResult_t ccl_matmul_prepare(cclComm_t comm, const struct ccl_matmul_call *call);
 /* Enqueue on stream; NULL is the default stream of the communicator's device. */
 cclResult_t ccl_matmul_enqueue(cclComm_t comm, const struct ccl_matmul_call *call, struct cclStream *stream);
-const char *ccl_matmul_who(enum ccl_matmul_op op);
 
 #endif

@@ -207,11 +207,14 @@ static void one_rank_wrong(void)
     cclResult_t rc = tm_rank == 0 ? cclAllGather(mem[0], mem[3], 64, cclFloat16, c, stream) : call_on(c, &d, NULL, ws, NULL);
     expect_end(c, rc, cclInvalidUsage, "all_gather_matmul", "another operation");
 
-    tm_at("one rank has a misaligned pointer");
+    tm_at("one rank has a misaligned pointer, behind another collective");
     c = tm_comm_create(MPI_COMM_WORLD, NULL);
     TM_MUST(cclMatmulWorkspaceCreate(c, &d, NULL, &ws));
+    TM_MUST(cclAllReduce(mem[1], mem[3], 64, cclFloat16, cclSum, c, stream));
+    TM_MUST(cclStreamSynchronize(stream));
+    MPI_Barrier(MPI_COMM_WORLD);
     rc = cclAllGatherMatmul(&d, mem[0] + (tm_rank == 0), mem[1], NULL, mem[3], ws, NULL, c, stream);
-    expect_end(c, rc, cclInvalidArgument, tm_rank == 0 ? "not aligned to 16" : "could not enqueue", "a misaligned pointer");
+    expect_end(c, rc, cclInvalidArgument, tm_rank == 0 ? "not aligned to 16" : "in its own error text: all_gather_matmul", "a misaligned pointer");
 
     tm_at("one rank brings a workspace of another communicator");
     c = tm_comm_create(MPI_COMM_WORLD, NULL);
