@@ -173,25 +173,32 @@ static int blocks_asked(cclComm_t comm)
     return comm->agreed.comm_sms < most ? comm->agreed.comm_sms : most;
 }
 
+/* Grid, threads and largest piece of an operation of so many bytes; wanted: what the host may use of them for its grid. */
+static uint64_t choose_grid(cclComm_t comm, uint64_t bytes, uint64_t wanted, struct ccl_parts *s)
+{
+    struct ccl_tune tune;
+    ccl_tune(comm, cclVariantStaged, bytes, CCL_UNSET, CCL_UNSET, &tune);
+    if (comm->agreed.comm_sms != CCL_UNSET) {
+        tune.blocks = blocks_asked(comm);
+    } else if (comm->props.is_host) {
+        tune.blocks = (int)(wanted < (uint64_t)comm->agreed.host_blocks ? wanted : (uint64_t)comm->agreed.host_blocks);
+    }
+    s->grid = (uint32_t)tune.blocks;
+    s->threads = (uint32_t)tune.threads;
+    return tune.piece_bytes < 4096 ? 4096 : tune.piece_bytes;
+}
+
 static void choose_copying(cclComm_t comm, const struct ccl_coll_call *call, uint64_t part, struct ccl_parts *s)
 {
     struct ccl_k_parts_args *a = &s->args;
     const bool same = call->op == CCL_OP_BROADCAST;
     const uint32_t subs = comm->args.lay.shared_ring && !same ? (uint32_t)comm->n : 1;
     uint64_t total = call->op == CCL_OP_ALL_TO_ALL ? part * (uint64_t)comm->n : part;
-    struct ccl_tune tune;
-    ccl_tune(comm, cclVariantStaged, total, CCL_UNSET, CCL_UNSET, &tune);
-    if (comm->agreed.comm_sms != CCL_UNSET) {
-        tune.blocks = blocks_asked(comm);
-    } else if (comm->props.is_host) {
-        uint64_t blocks = call->op == CCL_OP_ALL_TO_ALL_V ? UINT64_MAX : total / HOST_GRID_BYTES + 1;
-        tune.blocks = (int)(blocks < (uint64_t)comm->agreed.host_blocks ? blocks : (uint64_t)comm->agreed.host_blocks);
-    }
-    s->grid = (uint32_t)tune.blocks;
-    s->threads = (uint32_t)tune.threads;
+    const bool uneven = call->op == CCL_OP_ALL_TO_ALL_V, one_way = same || call->op == CCL_OP_GATHER || call->op == CCL_OP_SCATTER;
+    uint64_t piece = choose_grid(comm, total, uneven ? UINT64_MAX : total / HOST_GRID_BYTES + 1, s);
+    piece = comm->props.is_host ? host_piece(uneven ? UINT64_MAX / 2 : part, s->grid, one_way) : piece;
     s->kernel = CCL_KERNEL_parts;
-    cut_ring(comm, s->grid, subs, comm->props.is_host ? host_piece(call->op == CCL_OP_ALL_TO_ALL_V ? UINT64_MAX / 2 : part, s->grid,
-                                                                        same || call->op == CCL_OP_GATHER || call->op == CCL_OP_SCATTER) : tune.piece_bytes < 4096 ? 4096 : tune.piece_bytes, a);
+    cut_ring(comm, s->grid, subs, piece, a);
     a->c.piece_bytes = a->sub_bytes;
     a->parts = same ? CCL_PARTS_SAME : 0;
     /* One writer stores to all directly, or once for all to fetch: on a CPU the others' cores do the rest. */
@@ -204,19 +211,11 @@ static void choose_reducing(cclComm_t comm, const struct ccl_coll_call *call, st
     struct ccl_k_parts_args *a = &s->args;
     const bool scatter = call->op == CCL_OP_REDUCE_SCATTER;
     const uint64_t n = (uint64_t)comm->n, esize = a->esize, of_owner = scatter ? call->count : (call->count + n - 1) / n;
-    struct ccl_tune tune;
-    ccl_tune(comm, cclVariantStaged, of_owner * esize * n, CCL_UNSET, CCL_UNSET, &tune);
-    if (comm->agreed.comm_sms != CCL_UNSET) {
-        tune.blocks = blocks_asked(comm);
-    } else if (comm->props.is_host) {
-        uint64_t blocks = of_owner * esize * n / HOST_GRID_BYTES + 1;
-        tune.blocks = (int)(blocks < (uint64_t)comm->agreed.host_blocks ? blocks : (uint64_t)comm->agreed.host_blocks);
-    }
-    s->grid = (uint32_t)tune.blocks;
-    s->threads = (uint32_t)tune.threads;
+    const uint64_t bytes = of_owner * esize * n;
+    uint64_t largest = choose_grid(comm, bytes, bytes / HOST_GRID_BYTES + 1, s);
+    largest = comm->props.is_host ? host_piece(of_owner * esize, s->grid, false) : largest;
     s->kernel = CCL_KERNEL_reduce;
-    cut_ring(comm, s->grid, comm->args.lay.shared_ring ? (uint32_t)n : 2, comm->props.is_host ? host_piece(of_owner * esize, s->grid, false) : tune.piece_bytes < 4096 ? 4096 : tune.piece_bytes,
-             a);
+    cut_ring(comm, s->grid, comm->args.lay.shared_ring ? (uint32_t)n : 2, largest, a);
     uint64_t most = a->sub_bytes / esize, chunks = (of_owner + most - 1) / most;
     chunks = chunks == 0 ? 1 : chunks;
     chunks = chunks > 1 ? (chunks + s->grid - 1) / s->grid * s->grid : 1;
@@ -301,12 +300,7 @@ static void set_window(cclComm_t comm, const struct ccl_coll_call *call, struct 
         return;
     }
     a->where = (uint64_t)hit.id << 48 | hit.off;
-    if (hit.bases != NULL && comm->n <= CCL_VALUE_PEERS) {
-        a->expect_id = hit.id;
-        for (int r = 0; r < comm->n; r++) {
-            a->peer[r].win = hit.bases[r];
-        }
-    }
+    ccl_coll_expect(comm, &hit, a);
 }
 
 static cclResult_t run(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream)
