@@ -79,17 +79,6 @@ CCL_DEVICE void parts_advert_send(CCL_PARTS p, uint32_t n, uint32_t lane, uint32
     }
 }
 
-/* Where what `where` names lies as mapped here; 0: stage it. */
-CCL_DEVICE uint64_t parts_resolve(CCL_ARGS a, uint32_t peer, uint64_t where)
-{
-    const uint32_t id = (uint32_t)(where >> 48);
-    if (id == 0 || (a->flags & CCL_F_FORCE_STAGED)) {
-        return 0;
-    }
-    const uint64_t base = id == a->expect_id ? a->peer[peer].win : id < CCL_WINDOWS ? push_look_up(a, peer, id) : 0;
-    return base ? base + (where & 0xffffffffffffull) : 0;
-}
-
 /* ---- a block ---- */
 
 /* Pieces of what a pair moves that go through this block. */
@@ -120,7 +109,7 @@ CCL_DEVICE_SLOW uint32_t ccl_origin(CCL_ARGS a, uint32_t otherwise)
 CCL_DEVICE_SLOW void parts_fail(CCL_PARTS p, const struct parts_block *b, uint32_t bad, uint32_t peer)
 {
     CCL_ARGS a = &p->c;
-    struct ccl_called called = {a->desc.word1, a->desc.rows, a->desc.count};
+    struct ccl_called called = ccl_called_of(a);
     if ((a->desc.word1 & 63) == CCL_OP_ALL_TO_ALL_V) { /* what differs is the counts of one pair */
         CCL_CONST const struct ccl_k_pair *pair = parts_pair(p, bad == CCL_BAD_STOP ? ccl_origin(a, peer) : peer);
         called.rows = pair->send_bytes / p->esize;
@@ -218,7 +207,7 @@ CCL_DEVICE uint32_t parts_meet(CCL_PARTS p, struct parts_block *b)
             if (bad) {
                 push_set_bad(a, b->sh, bad, peer);
             } else {
-                const uint64_t base = parts_resolve(a, peer, where);
+                const uint64_t base = push_resolve_at(a, peer, where, 0);
                 b->end[d].base = base;
                 b->end[d].out = copies ? parts_chunks(p, b, pair->send_bytes) : 0;
                 b->end[d].in = copies ? parts_chunks(p, b, pair->recv_bytes) : 0;

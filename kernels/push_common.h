@@ -51,17 +51,19 @@ CCL_DEVICE_SLOW uint64_t push_look_up(CCL_ARGS a, uint32_t peer, uint32_t id)
     return ccl_load_acquire_system_u64(table + ((uint64_t)peer * CCL_WINDOWS + id) * 8);
 }
 
-/* Base of my part at rank `peer`, from its advert; 0: stage it. Resolved before the first store and before any loop. */
-CCL_DEVICE uint64_t push_resolve(CCL_ARGS a, uint32_t peer, uint64_t where)
+/* The place at rank `peer` that its advert names, `off` bytes on, as mapped here; 0: stage it. Resolved before the first store and before any loop. */
+CCL_DEVICE uint64_t push_resolve_at(CCL_ARGS a, uint32_t peer, uint64_t where, uint64_t off)
 {
-    uint32_t id = (uint32_t)(where >> 48);
-    uint64_t off = (where & 0xffffffffffffull) + a->rank * a->dst_part, base = 0;
+    const uint32_t id = (uint32_t)(where >> 48);
     if (id == 0 || (a->flags & CCL_F_FORCE_STAGED)) {
         return 0;
     }
-    base = id == a->expect_id ? a->peer[peer].win : id < CCL_WINDOWS ? push_look_up(a, peer, id) : 0;
-    return base ? base + off : 0;
+    const uint64_t base = id == a->expect_id ? a->peer[peer].win : id < CCL_WINDOWS ? push_look_up(a, peer, id) : 0;
+    return base ? base + (where & 0xffffffffffffull) + off : 0;
 }
+
+/* Base of my part there. */
+CCL_DEVICE uint64_t push_resolve(CCL_ARGS a, uint32_t peer, uint64_t where) { return push_resolve_at(a, peer, where, a->rank * a->dst_part); }
 
 /* Ring slot of chunk c, in src's own memory where the ring is shared, else in the destination's. A partitioned launch has several blocks for one
  * channel index, one a destination, and all write the shared ring: there the slots go by the block of the launch, equal at both ends. */
