@@ -65,8 +65,6 @@ cclResult_t ccl_compat_new(int n, int rank, const struct ccl_compat_config *conf
 void ccl_compat_free(ncclComm_t comm);
 /* Its init has failed. Freed, unless a thread has claimed it, which then frees it. */
 void ccl_compat_drop(ncclComm_t comm);
-/* Take comm for its end. False: it is no live communicator. *mine: the caller is the one who frees it. */
-bool ccl_compat_claim(ncclComm_t comm, bool *mine);
 void ccl_compat_begin(ncclComm_t comm);
 /* A call in the background has ended with rc; may free comm. */
 void ccl_compat_end(ncclComm_t comm, ncclResult_t rc);

@@ -66,7 +66,8 @@ void ccl_compat_free(ncclComm_t comm)
     free(comm);
 }
 
-bool ccl_compat_claim(ncclComm_t comm, bool *mine)
+/* Take comm for its end. False: it is no live communicator. *mine: the caller is the one who frees it. */
+static bool claim(ncclComm_t comm, bool *mine)
 {
     bool live = false;
     *mine = false;
@@ -200,7 +201,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
         return ncclSuccess;
     }
     bool mine;
-    if (!ccl_compat_claim(comm, &mine)) {
+    if (!claim(comm, &mine)) {
         return ccl_compat_note(ccl_error_set(ncclInvalidArgument, CCL_INIT, "ncclCommDestroy: comm %p has already been destroyed, or is none",
                                              (void *)comm));
     }
@@ -217,7 +218,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
         return ncclSuccess;
     }
     bool mine;
-    if (!ccl_compat_claim(comm, &mine)) {
+    if (!claim(comm, &mine)) {
         return ccl_error_set(ncclInvalidArgument, CCL_INIT, "ncclCommAbort: comm %p has already been destroyed, or is none", (void *)comm);
     }
     cclComm_t ccl = comm->ccl;
