@@ -74,19 +74,8 @@ mkdir -p "$out"
 bench=$build/bench/ccl_bench
 failed=0
 
-# measure RANKS ARGUMENTS of ccl_bench: rows go to PART.nRANKS.json. Status 1 is wrong data or refused configurations; the summary judges both.
 measure() {
-    local ranks=$1 status=0 rows=$out/$part.n$1.json log=$out/$part.log
-    shift
-    echo "== $ranks ranks: $*" >>"$log"
-    rm -f "$out/run.json"
-    gpu_ranks 280 "$ranks" "$bench" "$@" --device "$device" --format json --out "$out/run.json" >>"$log" 2>&1 || status=$?
-    [ ! -s "$out/run.json" ] || cat "$out/run.json" >>"$rows"
-    rm -f "$out/run.json"
-    if [ "$status" -gt 1 ]; then
-        failed=1
-        echo "  $part, $ranks ranks: status $status: $(grep '^ccl_bench:' "$log" | tail -n 1 | cut -c 1-200)"
-    fi
+    gpu_measure 280 "$1" "$bench" "${@:2}"
 }
 
 gather() {
@@ -152,19 +141,13 @@ part_copy() {
 }
 
 plot() {
-    local files=() file python
+    local files=() file
     for file in "$out"/{sizes,large,select}.n?.json; do
         [ ! -s "$file" ] || files+=("$file")
     done
     [ ${#files[@]} -gt 0 ] || return 0
-    for python in python3 /usr/bin/python3; do
-        if "$python" -c 'import matplotlib' 2>/dev/null; then
-            "$python" "$here/plot.py" "${files[@]}" --only variant=auto --only mode=graph --only buffers=heap --out "$out/heap.png" || true
-            "$python" "$here/plot.py" "${files[@]}" --only variant=auto --only mode=graph --only buffers=plain --out "$out/plain.png" || true
-            return 0
-        fi
-    done
-    echo "no plots: python3 has no matplotlib"
+    gpu_plot heap.png --only variant=auto --only mode=graph --only buffers=heap "${files[@]}"
+    gpu_plot plain.png --only variant=auto --only mode=graph --only buffers=plain "${files[@]}"
 }
 
 if [ "$parts" != summary ]; then

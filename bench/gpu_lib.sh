@@ -84,11 +84,39 @@ mps_cleanup() {
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_btl=self,vader OMPI_MCA_oob_tcp_if_include=lo OMPI_MCA_btl_base_warn_component_unused=0 OMPI_MCA_plm_rsh_agent=
-# A hardware queue for each stream of a process that is several ranks.
 
 # gpu_ranks SECONDS RANKS COMMAND...
 gpu_ranks() {
     local seconds=$1 ranks=$2
     shift 2
     timeout --kill-after=10 "$seconds" mpirun --bind-to none -n "$ranks" "$@"
+}
+
+# gpu_measure SECONDS RANKS COMMAND...: a run of ccl_bench on "$device". Its rows are added to $out/$part.nRANKS.json, what it prints to $out/$part.log. Status 1
+# is wrong data or refused configurations, which the summary judges; any other sets failed.
+gpu_measure() {
+    local seconds=$1 ranks=$2 status=0 rows=$out/$part.n$2.json log=$out/$part.log
+    shift 2
+    echo "== $ranks ranks: $*" >>"$log"
+    rm -f "$out/run.json"
+    gpu_ranks "$seconds" "$ranks" "$@" --device "$device" --format json --out "$out/run.json" >>"$log" 2>&1 || status=$?
+    [ ! -s "$out/run.json" ] || cat "$out/run.json" >>"$rows"
+    rm -f "$out/run.json"
+    if [ "$status" -gt 1 ]; then
+        failed=1
+        echo "  $part, $ranks ranks: status $status: $(grep '^ccl_bench:' "$log" | tail -n 1 | cut -c 1-200)"
+    fi
+}
+
+# gpu_plot PNG ARGUMENTS of plot.py: into $out. The first python3 in PATH may be another than the distribution's, which has matplotlib.
+gpu_plot() {
+    local python png=$1
+    shift
+    for python in python3 /usr/bin/python3; do
+        if "$python" -c 'import matplotlib' 2>/dev/null; then
+            "$python" "$root/bench/plot.py" "$@" --out "$out/$png" || true
+            return 0
+        fi
+    done
+    echo "no $png: python3 has no matplotlib"
 }

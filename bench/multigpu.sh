@@ -83,20 +83,10 @@ say_missing() {
     echo "SKIPPED: $1: $2"
 }
 
-# measure RANKS OPERATION ARGUMENTS: rows go to PART.nRANKS.json.
+# measure RANKS OPERATION ARGUMENTS. No row at all is a failure, too.
 measure() {
-    local ranks=$1 rc=0 log=$out/$part.log
-    shift
-    echo "== $ranks ranks: $*" >>"$log"
-    rm -f "$out/run.json"
-    gpu_ranks 550 "$ranks" "${spread[@]}" "$bench" "$@" --baseline nccl --nccl "$nccl" --max-time 0.4 --device "$device" --format json --out "$out/run.json" \
-        >>"$log" 2>&1 || rc=$?
-    [ ! -s "$out/run.json" ] || cat "$out/run.json" >>"$out/$part.n$ranks.json"
-    rm -f "$out/run.json"
-    if [ "$rc" -gt 1 ] || { [ "$rc" -eq 1 ] && [ ! -s "$out/$part.n$ranks.json" ]; }; then
-        failed=1
-        echo "  $part, $ranks ranks: status $rc: $(grep '^ccl_bench:' "$log" | tail -n 1 | cut -c 1-200)"
-    fi
+    gpu_measure 550 "$1" "${spread[@]}" "$bench" "${@:2}" --baseline nccl --nccl "$nccl" --max-time 0.4
+    [ -s "$out/$part.n$1.json" ] || failed=1
 }
 
 part_sweep() {
@@ -114,9 +104,9 @@ part_sweep() {
 
 part_fused() {
     local op
+    rm -f "$out/$part.n$gpus.json"
     for op in all_gather_matmul matmul_all_gather; do
         if "$bench" --help | grep -q "^  $op "; then
-            rm -f "$out/$part.n$gpus.json"
             measure "$gpus" $op --M 1024,4096,16384 --N 3584,14336 --K 8192 --dtype fp16
         else
             say_missing fused "ccl_bench has no operation $op"
@@ -148,17 +138,11 @@ part_clients() {
 }
 
 plot() {
-    local files=("$out"/sweep.n*.json) buffers python
+    local files=("$out"/sweep.n*.json) buffers
     [ -s "${files[0]}" ] || return 0
-    for python in python3 /usr/bin/python3; do
-        if "$python" -c 'import matplotlib' 2>/dev/null; then
-            for buffers in heap plain; do
-                "$python" "$here/plot.py" "${files[@]}" --only buffers=$buffers --only in_place=False --only comm_sms=None --out "$out/$buffers.png" || true
-            done
-            return 0
-        fi
+    for buffers in heap plain; do
+        gpu_plot "$buffers.png" --only buffers=$buffers --only in_place=False --only comm_sms=None "${files[@]}"
     done
-    echo "no plots: python3 has no matplotlib"
 }
 
 run_parts() {

@@ -131,7 +131,7 @@ bool bench_nccl_can(const struct bench_config *c)
     return c->ld == c->n; /* NCCL has no rows with gaps */
 }
 
-/* From each of `from` to this rank and from this rank to each of `to`, as bit sets of none, root or all; NCCL's tests do the same where it has no function. */
+/* This rank's sends, to root or to all, and its receives, in one group: NCCL's tests do the same where it has no function. */
 static ncclResult_t exchange(const struct bench_call *call, bool to_root, bool to_all, bool from_root, bool from_all)
 {
     const struct bench_config *c = call->config;
