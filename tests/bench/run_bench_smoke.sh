@@ -5,29 +5,11 @@
 # wrong bytes and wrong use are noticed. Usage: run_bench_smoke.sh [LAUNCHER...] CCL_BENCH
 set -euo pipefail
 
-bench=("$@")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
+# shellcheck source=tests/bench/smoke_lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/smoke_lib.sh"
 quick=(--warmup 2 --iters 5 --min-time 0 --max-time 0.05)
 keys="op backend device commit ranks M N K dtype bytes_per_rank in_place mode buffers comm_sms blocks variant variant_used tile_m tile_n
 peers_per_wait algorithm time_us min_us p99_us skew_us algbw_gbps busbw_gbps host_us limit_gbps fraction baseline baseline_us ratio errors"
-
-fail() {
-    echo "FAILED: $*" >&2
-    failed=1
-}
-
-# run RANKS STATUS ARGUMENTS: ccl_bench must end with STATUS.
-run() {
-    local ranks=$1 want=$2 status=0
-    shift 2
-    timeout 50 mpirun -n "$ranks" "${bench[@]}" "$@" >"$work/text" 2>"$work/errors" || status=$?
-    if [ "$status" -ne "$want" ]; then
-        fail "$ranks ranks, $*: status $status, want $want"
-        cat "$work/text" "$work/errors" >&2
-    fi
-}
 
 # rows COUNT FILE: all rows have the keys in order, times and no wrong bytes.
 rows() {
@@ -108,5 +90,4 @@ done
 run 1 0 --help
 grep -q -e '--peers-per-wait' "$work/text" || fail "--help does not list the options"
 
-[ "$failed" -eq 0 ] && echo "all passed"
-exit "$failed"
+finish

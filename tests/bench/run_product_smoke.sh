@@ -5,28 +5,10 @@
 # library. Usage: run_product_smoke.sh [LAUNCHER...] CCL_BENCH
 set -euo pipefail
 
-bench=("$@")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
+# shellcheck source=tests/bench/smoke_lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/smoke_lib.sh"
 quick=(--warmup 0 --iters 5 --min-time 0 --max-time 0.02)
 out=$work/out.json
-
-fail() {
-    echo "FAILED: $*" >&2
-    failed=1
-}
-
-# run RANKS STATUS ARGUMENTS: ccl_bench must end with STATUS.
-run() {
-    local ranks=$1 want=$2 status=0
-    shift 2
-    timeout 50 mpirun -n "$ranks" "${bench[@]}" "$@" >"$work/text" 2>"$work/errors" || status=$?
-    if [ "$status" -ne "$want" ]; then
-        fail "$ranks ranks, $*: status $status, want $want"
-        cat "$work/text" "$work/errors" >&2
-    fi
-}
 
 run 2 0 all_gather_matmul --M 64 --N 48 --K 80 --gather rows,columns --dtype fp16,bf16 --algorithm auto,baseline,hbm_buffer,sequential "${quick[@]}" --out "$out"
 [ "$(grep -c '"time_us": [0-9].*"overlap": [0-9.e+-]*, "errors": 0}' "$out")" -eq 16 ] || fail "all_gather_matmul: not 16 right rows: $(cat "$out")"
@@ -39,5 +21,4 @@ CCL_TUNE_FILE=$work/tune.txt run 2 0 all_gather_matmul --M 64 --N 48 --K 80 "${q
 grep -q "\"algorithm_used\": \"$(awk '/^all/ { print $9 }' "$work/tune.txt")\"" "$out" || fail "the tuned algorithm was not used: $(cat "$out" "$work/tune.txt")"
 run 1 2 all_gather_matmul --M 64
 
-[ "$failed" -eq 0 ] && echo "all passed"
-exit "$failed"
+finish

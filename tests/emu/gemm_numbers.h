@@ -47,6 +47,16 @@ static uint16_t *allocate(int which, size_t elements)
     return buffers[which].words;
 }
 
+/* The same, all of one value. */
+static void pattern(int which, size_t elements, uint32_t value)
+{
+    uint16_t *to = allocate(which, elements);
+
+    for (size_t i = 0; i < elements; i++) {
+        to[i] = (uint16_t)value;
+    }
+}
+
 /* ---- numbers ---- */
 
 struct type {

@@ -60,14 +60,12 @@ static void test_shape(const struct emu_kernel *kernel, struct emu_device *devic
     g.group_m = s->group_m < g.tiles_m ? s->group_m : g.tiles_m;
     g.a = (uint64_t)(uintptr_t)allocate(A, (size_t)a_rows * lda);
     g.b = (uint64_t)(uintptr_t)allocate(B, (size_t)b_rows * ldb);
-    g.c = (uint64_t)(uintptr_t)allocate(C, (size_t)s->m * ldc);
+    pattern(C, (size_t)s->m * ldc, GUARD);
+    g.c = (uint64_t)(uintptr_t)buffers[C].words;
     g.bias = (uint64_t)(uintptr_t)allocate(BIAS, bias);
     fill(type, &rng, buffers[A].words, a_rows, a_columns, lda);
     fill(type, &rng, buffers[B].words, b_rows, b_columns, ldb);
     fill(type, &rng, buffers[BIAS].words, 1, bias, bias);
-    for (size_t i = 0; i < (size_t)s->m * ldc; i++) {
-        buffers[C].words[i] = GUARD;
-    }
     emu_regions_changed();
     if (!emu_run(&launch, 1, &options, &result)) {
         TEST_FAIL("%s: %s", what, result.text);

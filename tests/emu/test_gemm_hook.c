@@ -24,15 +24,6 @@ static const struct case_ {
 };
 #define NUM_CASES (sizeof(cases) / sizeof(cases[0]))
 
-static void pattern(int which, size_t elements, uint32_t value)
-{
-    uint16_t *to = allocate(which, elements);
-
-    for (size_t i = 0; i < elements; i++) {
-        to[i] = (uint16_t)value;
-    }
-}
-
 /* Matrices, and A where it is fetched from; A itself is NaN. */
 static struct hook_args prepare(const struct type *type, bool kn, uint32_t rows, const struct case_ *c, struct emu_rng *rng)
 {

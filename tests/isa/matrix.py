@@ -2,6 +2,7 @@
 #
 # The K loop of a matrix kernel: which loop it is, its steady path, its waits, what the model of a compute unit says of it.
 import cycles
+import flow
 
 LATENCY = 1000  # clocks of memory that the gate assumes
 
@@ -29,17 +30,8 @@ def k_path(kernel):
     def weigh(b):
         code = kernel.blocks[b].code
         return sum(map(is_matrix, code)), -len(code)
-    order, seen = [], set()
-
-    def visit(b):  # blocks behind those they lead to; back edges are left out
-        seen.add(b)
-        for n in kernel.blocks[b].next:
-            if n in loop.blocks and n != loop.header and n not in seen:
-                visit(n)
-        order.append(b)
-    visit(loop.header)
     done = set()
-    for b in order:
+    for b in reversed(flow.step_order(kernel, loop)):  # blocks behind those they lead to
         ways = [(*best[n][:2], n) for n in kernel.blocks[b].next if n in done and n != loop.header]
         if loop.header in kernel.blocks[b].next:
             ways.append((0, 0, None))
