@@ -12,7 +12,7 @@ Builds build/multigpu (Release, code objects of the local nvcc) and runs, a rank
 
   tests     the whole suite of tests/mpi with as many ranks as there are GPUs, then with twice as many (under an MPS daemon of this script's own)
   clients   tests/clients.sh, where this tree has it
-  sweep     all-gathers of 8 B to 1 GiB a rank: graph and eager; heap, registered and plain buffers; comm_sms 8, 16, 32, 64 and auto; in place too
+  sweep     all-gathers of 8 B to 1 GiB a rank: graph and eager (batches); heap, registered and plain buffers; comm_sms 8, 16, 32, 64 and auto; in place too
   fused     all_gather_matmul, where ccl_bench has it: M 1024, 4096, 16384, N 3584, 14336, K 8192
   summary   judge and plot what is there
 Default: all of them. Rows (JSON), logs, table and plots go to DIR (default results/multigpu). Needs two NVIDIA GPUs or more, nvcc, cmake, Open MPI, python3;
@@ -90,7 +90,7 @@ measure() {
 }
 
 part_sweep() {
-    local small=8,64,256,2K,16K,64K,128K,256K,1M large=4M,16M,64M,256M,512M,1G mode=graph,eager
+    local small=8,64,256,2K,16K,64K,128K,256K,1M large=4M,16M,64M,256M,512M,1G mode=graph,batch
     if [ -n "$host" ]; then
         mode=batch,eager small=8,2K,64K large=1M
     elif [ -n "$quick" ]; then

@@ -19,7 +19,7 @@ GRAPH = {"mode": "graph", "buffers": "heap", "comm_sms": None, "in_place": False
 REQUIRED = {
     2: [("graph", size, "time_us", us, GRAPH) for size, us in
         ((8, 2.3), (64, 2.3), (256, 2.3), (2 * K, 2.7), (16 * K, 3.0), (64 * K, 3.6), (128 * K, 5.5), (M, 9))] +
-       [("eager", 8, "time_us", 5, dict(GRAPH, mode="eager"))] +
+       [("eager", 8, "time_us", 5, dict(GRAPH, mode="batch"))] +
        [(f"graph, comm_sms {sms or 'auto'}", 512 * M, "busbw_gbps", rate, dict(GRAPH, comm_sms=sms)) for sms, rate in ((None, 370), (32, 350), (16, 320))],
     8: [("graph", size, "time_us", 4, GRAPH) for size in (8, 64, 256, 2 * K)] +
        [("graph, comm_sms 32", size * M, "busbw_gbps", 350, dict(GRAPH, comm_sms=32)) for size in (256, 512, K)],

@@ -177,8 +177,10 @@ static void run_config(struct sweep *w, struct bench_session *s, const struct be
             row.effective = (cclCallConfig_t)CCL_CALL_CONFIG_INITIALIZER;
         }
         row.result.limit_gbps = limit;
-        if (!good) { /* whether NCCL's communicator survived is not known */
-            bench_nccl_close(s, true);
+        /* Whether NCCL's communicator survived a failure is not known. One that was captured keeps the buffers of the graph registered for a while after the
+         * graph is gone, and would write to what lay there when the next buffers lie at the same place. */
+        if (!good || graph) {
+            bench_nccl_close(s, !good);
         }
         bool healthy = good || bench_session_check(s);
         bench_buffers_destroy(&buffers, s);

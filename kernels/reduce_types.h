@@ -11,7 +11,7 @@
 #define RT_NEVER(x) 0
 #define RT_IS_NAN(x) ((x) != (x))
 
-/* Small integers: in 32 bits, cut off when stored. */
+/* Small integers: in 32 bits, cut off when stored, and before an average is taken: the sum wraps like that of any other integer type. */
 #define NAME(x) RT_NAME(x##_i8)
 #define T int8_t
 #define A int32_t
@@ -19,7 +19,7 @@
 #define STORE(x) ((int8_t)(uint8_t)(uint32_t)(x))
 #define ADD(x, y) ((int32_t)((uint32_t)(x) + (uint32_t)(y)))
 #define MUL(x, y) ((int32_t)((uint32_t)(x) * (uint32_t)(y)))
-#define DIVIDE(x, n) ((x) / (int32_t)(n))
+#define DIVIDE(x, n) ((int8_t)(uint8_t)(uint32_t)(x) / (int32_t)(n))
 #define NOT_NUMBER RT_NEVER
 #include RT_BODY
 
@@ -30,7 +30,7 @@
 #define STORE(x) ((uint8_t)(x))
 #define ADD RT_ADD
 #define MUL RT_MUL
-#define DIVIDE RT_DIVIDE
+#define DIVIDE(x, n) ((uint8_t)(x) / (n))
 #define NOT_NUMBER RT_NEVER
 #include RT_BODY
 

@@ -94,7 +94,7 @@ typedef enum {
     cclProd = 1,
     cclMax = 2,
     cclMin = 3,
-    cclAvg = 4, /* the sum divided by the number of ranks; integers are rounded towards zero */
+    cclAvg = 4, /* the sum, which wraps in integer types, divided by the number of ranks; integers are rounded towards zero */
     cclNumOps = 5,
     cclMaxRedOp = 0x7fffffff
 } cclRedOp_t;

@@ -157,7 +157,7 @@ OMPI_COMM_WORLD_LOCAL_RANK=3 bash "$bench/multigpu.sh" --part tests,sweep --buil
 [ "$status" -eq 0 ] || fail "multigpu.sh gave status $status: $(cat "$work/text")"
 grep -q 'n=2 graph, 8: 2.00 / 2.3 us PASS' "$work/text" || fail "multigpu.sh judges nothing: $(cat "$work/text")"
 grep -q '| 2 | graph | heap | no | 8 | 2.00 | 3.00 | 1.50 |' "$work/text" || fail "multigpu.sh has no table: $(cat "$work/text")"
-for words in "bench 2 1,0 all_gather --mode graph,eager --buffers heap,registered,plain .*--baseline nccl --nccl some.so" "--comm_sms auto,8,16,32,64" \
+for words in "bench 2 1,0 all_gather --mode graph,batch --buffers heap,registered,plain .*--baseline nccl --nccl some.so" "--comm_sms auto,8,16,32,64" \
     "--in-place" "ctest .*n2" "ctest .*n4" "cmake .*-DMPIEXEC_PREFLAGS=.*/on_gpu.sh"; do
     grep -q -e "$words" "$work/log" || fail "multigpu.sh: $words was not run: $(cat "$work/log")"
 done

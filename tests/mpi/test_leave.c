@@ -42,6 +42,9 @@ static void each_stream_reports(void)
     tm_at("each stream reports its own rank's error");
     TM_MUST(cclCommInitAll(comms, 2, NULL));
     for (int r = 0; r < 2; r++) {
+        int device = 0;
+        TM_OK(cclCommDevice(comms[r], &device));
+        TM_OK(cclSetDevice(device)); /* which is another one for each rank where there are several */
         first[r] = tm_stream_create();
         second[r] = tm_stream_create();
         TM_OK(cclBarrier(comms[r], first[r]));
