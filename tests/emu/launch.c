@@ -84,6 +84,7 @@ void emu_wave_start(struct emu_wave *w, const struct emu_launch *launch, uint32_
     w->pc = k->entry;
     w->scc = 0;
     w->mode = k->mode;
+    w->born = exec;
     w->arch = k->program->arch;
     memset(w->s_known, 0, sizeof(w->s_known));
     memset(w->v_known, 0, sizeof(w->v_known));

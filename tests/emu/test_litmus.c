@@ -172,6 +172,7 @@ static const struct row {
     {"lds", ONE_GROUP, 256, 0, reversed, NULL, false},
     {"lds_no_barrier", ONE_GROUP, 256, 0, reversed, "", false},
     {"lds_no_wait", ONE_GROUP, 256, 0, reversed, "LDS race", false},
+    {"lds_split_wave", ONE_GROUP, 256, 0, anything, "s_barrier reached by 32 of 64 lanes", false},
     {"load_to_lds", ONE_GROUP, 256, 0, loaded, NULL, false},
     {"load_to_lds_no_wait", ONE_GROUP, 256, 0, loaded, "before the load into it", false},
     {"transposed", ONE_GROUP, 256, 0, turned, NULL, false},

@@ -55,9 +55,14 @@ static void release_barrier(struct emu_group *g)
     }
 }
 
+/* The hardware counts waves, not lanes: a wave whose lanes come to a barrier on different ways passes it several times, and others in its place do not wait.
+ * So all lanes have to come at once, which is what the language asks for, too. */
 static bool barrier(struct emu_wave *w, const struct emu_inst *i)
 {
     (void)i;
+    if (emu_exec_mask(w) != w->born) {
+        return emu_wave_fail(w, "s_barrier reached by %d of %d lanes", __builtin_popcountll(emu_exec_mask(w)), __builtin_popcountll(w->born));
+    }
     EMU_COUNT(w, barriers, 1);
     emu_lds_barrier(w);
     w->at_barrier = true;

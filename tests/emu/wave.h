@@ -27,6 +27,7 @@ struct emu_wave {
     uint32_t scc;
     uint32_t mode;       /* the MODE register: bits 4..7 say which denormals are kept (emu_kernel.mode at the start) */
     enum emu_arch arch;
+    uint64_t born;       /* lanes at the start */
     bool ended, at_barrier;
     bool slept;          /* the last quantum ran s_sleep */
     bool polled;         /* it did, or loaded past a cache */

@@ -202,6 +202,25 @@ extern "C" GLOBAL __attribute__((amdgpu_flat_work_group_size(1, 256))) void add_
     }
 REVERSE(lds, __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"))
 REVERSE(lds_no_barrier, __asm__ volatile("s_waitcnt lgkmcnt(0)" ::: "memory"))
+/* The last 32 threads of the group do something else, with the same number of barriers. */
+extern "C" GLOBAL __attribute__((amdgpu_flat_work_group_size(1, 256))) void lds_split_wave(ARGS)
+{
+    static LDS volatile u32 words[256];
+
+    (void)data, (void)flag, (void)role, (void)count;
+    if (thread() >= 224) {
+        words[thread()] = 7;
+        __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+        __builtin_amdgcn_s_barrier();
+        out[thread()] = 1;
+    } else {
+        words[thread()] = thread();
+        __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+        __builtin_amdgcn_s_barrier();
+        __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+        out[thread()] = words[thread() ^ 1];
+    }
+}
 REVERSE(lds_no_wait, __asm__ volatile("s_barrier" ::: "memory"))
 
 extern "C" GLOBAL __attribute__((amdgpu_flat_work_group_size(1, 256))) void lds_unwritten(ARGS)
