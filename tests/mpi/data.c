@@ -208,15 +208,22 @@ void tm_buf_destroy(struct tm_buf *buf)
     memset(buf, 0, sizeof(*buf));
 }
 
-/* Of the main thread. */
+/* Of the main thread, on the current device: memory of another one need not be in its reach. */
 static cclStream_t copies(void)
 {
-    static cclStream_t stream;
+    enum { MOST_DEVICES = 16 };
+    static cclStream_t streams[MOST_DEVICES];
+    int device = 0;
 
-    if (stream == NULL) {
-        TM_MUST(cclStreamCreate(&stream));
+    TM_MUST(cclGetDevice(&device));
+    if (device >= MOST_DEVICES) {
+        TEST_FAIL("device %d, at most %d are expected", device, MOST_DEVICES);
+        tm_die();
     }
-    return stream;
+    if (streams[device] == NULL) {
+        TM_MUST(cclStreamCreate(&streams[device]));
+    }
+    return streams[device];
 }
 
 static void move_bytes(void *dst, const void *src, size_t bytes)

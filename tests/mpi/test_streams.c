@@ -157,9 +157,9 @@ static void current_device(void)
         TEST_CHECK(graph == NULL && ptr == NULL);
         SAME_DEVICE(cclMemAlloc(comm, &ptr, 1000));
         SAME_DEVICE(cclMemFree(comm, ptr));
+        TM_OK(cclSetDevice(first));
         verify(600, "current device");
     }
-    TM_OK(cclSetDevice(first));
     home = first;
     TM_OK(cclStreamDestroy(stream));
 }

@@ -41,6 +41,14 @@ static void *run_rank(void *argument)
     return NULL;
 }
 
+static void use_device_of(cclComm_t comm)
+{
+    int device = 0;
+
+    TM_OK(cclCommDevice(comm, &device));
+    TM_MUST(cclSetDevice(device));
+}
+
 static void init_all(int n)
 {
     cclComm_t comms[MOST_THREADS];
@@ -56,10 +64,9 @@ static void init_all(int n)
     TM_MUST(cclCommInitAll(comms, n, n % 2 == 0 ? devices : NULL));
     host = malloc(all);
     for (int i = 0; i < n; i++) {
-        int rank = -1, size = -1, device = 0;
+        int rank = -1, size = -1;
 
-        TM_OK(cclCommDevice(comms[i], &device));
-        TM_MUST(cclSetDevice(device)); /* a stream belongs to the device it was made on */
+        use_device_of(comms[i]); /* a stream belongs to the device it was made on */
         TM_OK(cclCommUserRank(comms[i], &rank));
         TM_OK(cclCommCount(comms[i], &size));
         TEST_EQ(rank, i);
@@ -76,6 +83,7 @@ static void init_all(int n)
     for (int round = 0; round < 5; round++) {
         tm_at("InitAll of %d: group %d", n, round);
         for (int i = 0; i < n; i++) {
+            use_device_of(comms[i]);
             tm_gen(host, 0, count, (uint64_t)round, i);
             tm_put(send[i], host, count);
             tm_set(recv[i], TM_POISON, all);
@@ -93,6 +101,7 @@ static void init_all(int n)
         }
         for (int i = 0; i < n; i++) {
             tm_gathers++;
+            use_device_of(comms[i]);
             tm_get(host, recv[i], all);
             for (int r = 0; r < n; r++) {
                 tm_check_data(host + (size_t)r * count, 0, count, 1, (uint64_t)round, r, "InitAll, one thread");
