@@ -114,8 +114,12 @@ static void use_up_fds(bool on)
     while (!on && n > 0) {
         close(used[--n]);
     }
-    while (on && n < LIMIT && (used[n] = dup(STDERR_FILENO)) >= 0) {
-        n++;
+    /* Twice: another thread may have been about to close one. */
+    for (int round = 0; on && round < 2; round++) {
+        while (n < LIMIT && (used[n] = dup(STDERR_FILENO)) >= 0) {
+            n++;
+        }
+        usleep(20000);
     }
 }
 
