@@ -152,7 +152,7 @@ plot() {
 
 if [ "$parts" != summary ]; then
     gpu_require nvidia-smi nvcc cmake mpirun python3 nvidia-cuda-mps-control
-    device=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1)
+    device=$(nvidia-smi --query-gpu=name --format=csv,noheader | sed -n 1p) # which reads all of it: who closes the pipe early fails the script
     gpu_build "$build" ccl_bench
     case " $parts " in
     *" bare "*) nvcc -O3 -std=c++17 -arch=native "$here/probe.cu" -o "$build/probe" || die "bench/probe.cu does not compile" ;;

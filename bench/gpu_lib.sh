@@ -5,6 +5,8 @@
 # own, and starts ranks on this machine. Expects root (the source tree).
 
 : "${root:?the script that sources this sets it}"
+# shellcheck source=bench/plot_python.sh
+. "$root/bench/plot_python.sh"
 
 die() {
     echo "${0##*/}: $*" >&2
@@ -42,7 +44,7 @@ gpu_build() {
     }
     grep -E 'GPU code objects, NVIDIA|MPI not found' "$build/configure.log" | sed 's/^-- //' || true
     cmake --build "$build" --parallel "$(nproc)" --target "${targets[@]}" >"$build/build.log" 2>&1 || {
-        grep -E -A5 'error|FAILED' "$build/build.log" | head -n 30 >&2
+        grep -E -A5 'error|FAILED' "$build/build.log" | head -n 30 >&2 || true
         die "the build failed ($build/build.log)"
     }
 }
@@ -108,15 +110,13 @@ gpu_measure() {
     fi
 }
 
-# gpu_plot PNG ARGUMENTS of plot.py: into $out. The first python3 in PATH may be another than the distribution's, which has matplotlib.
+# gpu_plot PNG ARGUMENTS of plot.py: into $out.
 gpu_plot() {
     local python png=$1
     shift
-    for python in python3 /usr/bin/python3; do
-        if "$python" -c 'import matplotlib' 2>/dev/null; then
-            "$python" "$root/bench/plot.py" "$@" --out "$out/$png" || true
-            return 0
-        fi
-    done
-    echo "no $png: python3 has no matplotlib"
+    if python=$(plot_python); then
+        "$python" "$root/bench/plot.py" "$@" --out "$out/$png" || true
+    else
+        echo "no $png: python3 has no matplotlib"
+    fi
 }

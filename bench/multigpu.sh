@@ -157,11 +157,12 @@ run_parts() {
         export CCL_BACKEND=host
     else
         gpu_require nvidia-smi nvcc ctest nvidia-cuda-mps-control
-        gpus=$(nvidia-smi --query-gpu=name --format=csv,noheader | grep -c .)
+        mapfile -t names < <(nvidia-smi --query-gpu=name --format=csv,noheader)
+        gpus=${#names[@]}
         [ "$gpus" -ge 2 ] || die "$gpus GPU: two are needed (bench/gpu.sh measures on one)"
         export GPUS=$gpus CCL_BACKEND=gpu
         spread=("$here/on_gpu.sh")
-        device="$gpus x $(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1)"
+        device="$gpus x ${names[0]}"
         # CTest starts the ranks by the same script.
         gpu_build "$build" all "-DMPIEXEC_PREFLAGS=$here/on_gpu.sh"
         nccl=${nccl:-$(nccl_of_torch)}

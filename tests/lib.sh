@@ -4,6 +4,8 @@
 # what was skipped and why.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=bench/plot_python.sh
+. "$root/bench/plot_python.sh"
 cores=$(nproc 2>/dev/null || echo 1)
 skipped=()
 start_s=$SECONDS
@@ -42,18 +44,6 @@ has_c_library() {
 
 has_mpi_headers() {
     have mpicc
-}
-
-# A python3 with matplotlib: the first one in PATH may be another than the distribution's.
-plot_python() {
-    local python
-    for python in python3 /usr/bin/python3; do
-        if "$python" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("matplotlib") is None)' 2>/dev/null; then
-            echo "$python"
-            return 0
-        fi
-    done
-    return 1
 }
 
 is_installed() {
@@ -153,7 +143,7 @@ install_missing() {
         elif apt_install "${missing[@]}"; then
             continue
         else
-            why="apt-get: $(grep -E '^E:' "$apt_log" | head -n 1 | sed -E 's#^E: ##; s#https?://[^ ]*/##' | cut -c 1-160)"
+            why="apt-get: $(grep -m 1 -E '^E:' "$apt_log" | sed -E 's#^E: ##; s#https?://[^ ]*/##' | cut -c 1-160)"
         fi
         mapfile -t missing < <(missing_packages "$group")
         report_missing "$why" "${missing[@]}"

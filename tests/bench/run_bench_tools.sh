@@ -7,23 +7,11 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 bench=$here/../../bench
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0
-
-fail() {
-    echo "FAILED: $*" >&2
-    failed=1
-}
-
-# A python with matplotlib if there is one: the first in PATH may be another than the distribution's.
-python=python3
-for candidate in python3 /usr/bin/python3; do
-    if "$candidate" -c 'import matplotlib' 2>/dev/null; then
-        python=$candidate
-        break
-    fi
-done
+# shellcheck source=tests/bench/smoke_lib.sh
+. "$here/smoke_lib.sh"
+# shellcheck source=bench/plot_python.sh
+. "$bench/plot_python.sh"
+python=$(plot_python) || python=python3
 "$python" "$here/test_bench_tools.py" || fail "test_bench_tools.py"
 "$python" "$here/test_gpu_tools.py" || fail "test_gpu_tools.py"
 
@@ -169,5 +157,4 @@ for arguments in "--part nothing" "--fast" "--nccl" "--build $work/gpu"; do # th
     [ "$status" -eq 2 ] || fail "multigpu.sh $arguments: status $status, want 2"
 done
 
-[ "$failed" -eq 0 ] && echo "all passed"
-exit "$failed"
+finish

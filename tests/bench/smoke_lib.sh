@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 #
-# Sourced by the smoke tests of ccl_bench with their arguments, [LAUNCHER...] CCL_BENCH: a folder of their own, runs that must end with a status, failures.
-bench=("$@")
+# Sourced by the tests of the bench: a folder of their own, failures; for those whose arguments are [LAUNCHER...] CCL_BENCH also runs that must end with a status.
+ccl_bench=("$@")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -16,7 +16,7 @@ fail() {
 run() {
     local ranks=$1 want=$2 status=0
     shift 2
-    timeout 50 mpirun -n "$ranks" "${bench[@]}" "$@" >"$work/text" 2>"$work/errors" || status=$?
+    timeout 50 mpirun -n "$ranks" "${ccl_bench[@]}" "$@" >"$work/text" 2>"$work/errors" || status=$?
     if [ "$status" -ne "$want" ]; then
         fail "$ranks ranks, $*: status $status, want $want"
         cat "$work/text" "$work/errors" >&2
