@@ -261,6 +261,14 @@ cclStream_t tm_stream_create(void)
     return stream;
 }
 
+void tm_use_device_of(cclComm_t comm)
+{
+    int device = 0;
+
+    TM_OK(cclCommDevice(comm, &device));
+    TM_MUST(cclSetDevice(device));
+}
+
 bool tm_backend_is_host(void)
 {
     return strcmp(cclBackendName(), "host") == 0;

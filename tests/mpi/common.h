@@ -85,6 +85,8 @@ void tm_within(const char *file, int line, const char *what, double seconds, dou
 /* Collective over mpi: one libccl communicator of the same ranks. config may be NULL. */
 cclComm_t tm_comm_create(MPI_Comm mpi, cclConfig_t *config);
 cclStream_t tm_stream_create(void);
+/* Make the device of comm the current one, where its streams and buffers belong. */
+void tm_use_device_of(cclComm_t comm);
 bool tm_backend_is_host(void);
 
 /* ---- data ---- */

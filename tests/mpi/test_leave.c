@@ -37,14 +37,15 @@ static void leaver(size_t count)
 static void each_stream_reports(void)
 {
     cclComm_t comms[2];
+    enum { SEND = 128, RECV = 256 };
     cclStream_t first[2], second[2];
+    uint8_t *memory[2]; /* input, output */
 
     tm_at("each stream reports its own rank's error");
     TM_MUST(cclCommInitAll(comms, 2, NULL));
     for (int r = 0; r < 2; r++) {
-        int device = 0;
-        TM_OK(cclCommDevice(comms[r], &device));
-        TM_OK(cclSetDevice(device)); /* which is another one for each rank where there are several */
+        tm_use_device_of(comms[r]); /* another one for each rank where there are several */
+        TM_MUST(cclDeviceMalloc((void **)&memory[r], SEND + RECV));
         first[r] = tm_stream_create();
         second[r] = tm_stream_create();
         TM_OK(cclBarrier(comms[r], first[r]));
@@ -53,7 +54,7 @@ static void each_stream_reports(void)
         TM_OK(cclStreamSynchronize(first[r]));
     }
     for (int r = 0; r < 2; r++) {
-        TM_OK(cclAllGather(send_part + 1000 * r, recv_all + 8000 * r, (size_t)(100 + r), cclUint8, comms[r], second[r]));
+        TM_OK(cclAllGather(memory[r], memory[r] + SEND, (size_t)(100 + r), cclUint8, comms[r], second[r]));
     }
     for (int r = 0; r < 2; r++) {
         char mine[64];
@@ -66,7 +67,9 @@ static void each_stream_reports(void)
         TM_OK(cclCommDestroy(comms[r]));
         TM_OK(cclStreamDestroy(first[r]));
         TM_OK(cclStreamDestroy(second[r]));
+        TM_OK(cclDeviceFree(memory[r]));
     }
+    TM_MUST(cclSetDevice(0));
 }
 
 #if !defined(__SANITIZE_THREAD__) /* which forbids what a forked child of a threaded process does */

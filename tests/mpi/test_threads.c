@@ -21,11 +21,11 @@ struct rank_thread {
 static void *run_rank(void *argument)
 {
     struct rank_thread *t = argument;
-    int device = 0;
-    if (!t->init) {
-        TM_OK(cclCommDevice(t->comm, &device));
+    if (t->init) {
+        TM_MUST(cclSetDevice(0));
+    } else {
+        tm_use_device_of(t->comm);
     }
-    TM_MUST(cclSetDevice(device));
     cclStream_t stream = tm_stream_create();
 
     if (t->init) {
@@ -39,14 +39,6 @@ static void *run_rank(void *argument)
     }
     TM_OK(cclStreamDestroy(stream));
     return NULL;
-}
-
-static void use_device_of(cclComm_t comm)
-{
-    int device = 0;
-
-    TM_OK(cclCommDevice(comm, &device));
-    TM_MUST(cclSetDevice(device));
 }
 
 static void init_all(int n)
@@ -66,7 +58,7 @@ static void init_all(int n)
     for (int i = 0; i < n; i++) {
         int rank = -1, size = -1;
 
-        use_device_of(comms[i]); /* a stream belongs to the device it was made on */
+        tm_use_device_of(comms[i]); /* a stream belongs to the device it was made on */
         TM_OK(cclCommUserRank(comms[i], &rank));
         TM_OK(cclCommCount(comms[i], &size));
         TEST_EQ(rank, i);
@@ -83,7 +75,7 @@ static void init_all(int n)
     for (int round = 0; round < 5; round++) {
         tm_at("InitAll of %d: group %d", n, round);
         for (int i = 0; i < n; i++) {
-            use_device_of(comms[i]);
+            tm_use_device_of(comms[i]);
             tm_gen(host, 0, count, (uint64_t)round, i);
             tm_put(send[i], host, count);
             tm_set(recv[i], TM_POISON, all);
@@ -101,7 +93,7 @@ static void init_all(int n)
         }
         for (int i = 0; i < n; i++) {
             tm_gathers++;
-            use_device_of(comms[i]);
+            tm_use_device_of(comms[i]);
             tm_get(host, recv[i], all);
             for (int r = 0; r < n; r++) {
                 tm_check_data(host + (size_t)r * count, 0, count, 1, (uint64_t)round, r, "InitAll, one thread");
