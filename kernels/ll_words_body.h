@@ -24,17 +24,11 @@ CCL_DEVICE uint32_t words_rotation(LL_WORDS a, uint32_t p) { return a->div_mul ?
 
 CCL_DEVICE uint32_t words_there(ccl_vec16 q, uint32_t n) { return CCL_LANE(q, 1) == n && CCL_LANE(q, 3) == n; }
 
-/* Buffers of the user, in the global address space: a generic access would first find that out. */
-CCL_DEVICE uint64_t words_load(LL_WORDS a, uint32_t i)
-{
-    uint64_t v;
-    asm volatile("ld.global.u64 %0, [%1];" : "=l"(v) : "l"(a->src + (uint64_t)i * 8));
-    return v;
-}
+CCL_DEVICE uint64_t words_load(LL_WORDS a, uint32_t i) { return ccl_load_global_u64(a->src + (uint64_t)i * 8); }
 
 CCL_DEVICE void words_store(LL_WORDS a, uint32_t part, uint32_t i, uint64_t v)
 {
-    asm volatile("st.global.u64 [%0], %1;" ::"l"(a->dst + (uint64_t)part * a->part_bytes + (uint64_t)i * 8), "l"(v) : "memory");
+    ccl_store_global_u64(a->dst + (uint64_t)part * a->part_bytes + (uint64_t)i * 8, v);
 }
 
 /* The advert or a packet of peer did not come (bad), or the advert says something else (value). Each lane that finds that comes here. No later operation of this communicator
@@ -210,14 +204,13 @@ CCL_DEVICE void words_helper(LL_WORDS a, uint32_t world, uint32_t lane, struct l
     ccl_warp_sync(); /* all have read what lane 0 changes */
     if (lane == 0) {
         sh->entry = entry & ((uint64_t)CCL_TAG_MASK << 32 | 0xffffffffu);
+        if (alone && !(entry & CCL_OP_STOPPED)) { /* before anybody can go on, fail and set that bit */
+            ccl_store_relaxed_agent_u64(op, entry + (1ull << 32));
+        }
     }
     ccl_block_sync();
-    if (lane == 0) { /* as ccl_enter_at: the last block in bumps the number */
-        if (alone && !(entry & CCL_OP_STOPPED)) {
-            ccl_store_relaxed_agent_u64(op, entry + (1ull << 32));
-        } else if (!alone && ((uint32_t)entry & ~CCL_OP_STOPPED) == grid - 1) {
-            ccl_add_relaxed_agent_u64(op, (1ull << 32) - grid);
-        }
+    if (lane == 0 && !alone && ((uint32_t)entry & ~CCL_OP_STOPPED) == grid - 1) { /* as ccl_enter_at: the last block in bumps the number */
+        ccl_add_relaxed_agent_u64(op, (1ull << 32) - grid);
     }
     entry = alone ? entry : sh->entry;
     if ((uint32_t)entry != 0) {

@@ -22,8 +22,12 @@ CCL_DEVICE struct push_block push_block_of(CCL_ARGS a, uint32_t n_ranks, struct 
 CCL_DEVICE_SLOW void push_flat_note(CCL_ARGS a, struct push_shared *sh, uint32_t bad, uint64_t where, uint64_t base, uint32_t peer)
 {
     if (bad == CCL_BAD_NONE) {
-        sh->odd |= (base & 15) != 0;
-        sh->staged |= base == 0;
+        if (base & 15) { /* lanes store alike or nothing */
+            sh->odd = 1;
+        }
+        if (base == 0) {
+            sh->staged = 1;
+        }
         bad = base == 0 && (a->flags & CCL_F_FORCE_DIRECT) && where >> 48 == 0 ? (uint32_t)CCL_BAD_NO_WINDOW : bad;
     }
     if (bad != CCL_BAD_NONE) {
@@ -56,7 +60,12 @@ CCL_DEVICE void push_flat_begin(CCL_ARGS a, uint32_t world, struct push_shared *
     const uint32_t peer = ccl_rotate_in(a, world, t < world ? t : 0);
     const uint64_t me = ccl_ctl_in(a, world, a->rank);
     CCL_NEED_NOW(me);
-    entry = __shfl_sync(~0u, (unsigned long long)entry, 0) & ((uint64_t)CCL_TAG_MASK << 32 | 0xffffffffu);
+    if (t == 0) {
+        sh->bad = CCL_BAD_NONE; /* before any lane can have something to say */
+        sh->staged = sh->odd = sh->drain = sh->late = 0;
+    }
+    ccl_warp_sync();
+    entry = ccl_warp_first_u64(entry) & ((uint64_t)CCL_TAG_MASK << 32 | 0xffffffffu);
     const uint32_t n = CCL_TAG(entry);
     push_note(a, n, CCL_TRACE_START);
     if (t == 0) {
@@ -64,8 +73,6 @@ CCL_DEVICE void push_flat_begin(CCL_ARGS a, uint32_t world, struct push_shared *
         const uint64_t own = a->dst + a->rank * a->dst_part;
         end[0].base = own == a->src ? 0 : own;
         sh->entry = entry;
-        sh->bad = CCL_BAD_NONE;
-        sh->staged = sh->odd = sh->drain = sh->late = 0;
     }
     if ((uint32_t)entry & CCL_OP_STOPPED) {
         return;

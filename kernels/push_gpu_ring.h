@@ -13,10 +13,6 @@
 #define RING_GO 1u   /* barriers of the block beside 0: go of even and odd steps, 1 and 2; done likewise, 3 and 4 */
 #define RING_DONE 3u
 
-/* Of all threads, of which those that only arrive do not wait. Orders memory as a barrier of the block does, from who arrives to who waits. */
-CCL_DEVICE void ring_arrive(uint32_t barrier) { asm volatile("barrier.cta.arrive %0, %1;" ::"r"(barrier), "r"(ccl_threads()) : "memory"); }
-CCL_DEVICE void ring_sync(uint32_t barrier) { asm volatile("barrier.cta.sync %0, %1;" ::"r"(barrier), "r"(ccl_threads()) : "memory"); }
-
 /* Steps: push chunk s, drain chunk s - lag. With a lag of two or more, and slots that the peers have emptied two steps before, the words of step s + 1 are
  * awaited while the data of step s move. */
 struct ring_plan {
@@ -75,13 +71,13 @@ CCL_DEVICE uint32_t ring_open(CCL_ARGS a, struct push_shared *sh, struct ring_pl
             push_set_bad(a, sh, bad, l->peer);
         }
     }
-    const uint32_t stop = __any_sync(~0u, bad != CCL_BAD_NONE);
-    const uint32_t drain = __ballot_sync(~0u, l->x != 0 && l->takes && l->seen < CCL_STEP_DIRECT) >> 16;
+    const uint32_t stop = ccl_warp_ballot(bad != CCL_BAD_NONE);
+    const uint32_t drain = ccl_warp_ballot(l->x != 0 && l->takes && l->seen < CCL_STEP_DIRECT) >> 16;
     if (ccl_tid() == 0) {
         go[s & 1] = stop ? RING_STOP : drain;
     }
     ccl_warp_sync();
-    ring_arrive(RING_GO + (s & 1));
+    ccl_barrier_arrive(RING_GO + (s & 1));
     return stop;
 }
 
@@ -109,7 +105,7 @@ CCL_DEVICE uint32_t ring_control(CCL_ARGS a, uint32_t world, struct push_shared 
         if (p.ahead && s + 1 < steps) {
             stop = ring_open(a, sh, p, s + 1, &l, go);
         }
-        ring_sync(RING_DONE + (s & 1));
+        ccl_barrier_sync(RING_DONE + (s & 1));
         if (stop) {
             break; /* what step s has stored is released behind the last barrier of all */
         }
@@ -188,7 +184,7 @@ CCL_DEVICE void ring_move(CCL_ARGS a, uint32_t world, const struct push_end *end
     ring_take(a, at, bytes, mine, column, v);
 #pragma unroll 1
     for (uint32_t s = 0; s < p.chunks + p.lag; s++) {
-        ring_sync(RING_GO + (s & 1));
+        ccl_barrier_sync(RING_GO + (s & 1));
         const uint32_t told = go[s & 1];
         if (__builtin_expect(told & RING_STOP, 0)) {
             return;
@@ -225,14 +221,14 @@ CCL_DEVICE void ring_move(CCL_ARGS a, uint32_t world, const struct push_end *end
         at += step;
         bytes = next;
         ring_take(a, at, bytes, mine, column, v);
-        ring_arrive(RING_DONE + (s & 1));
+        ccl_barrier_arrive(RING_DONE + (s & 1));
     }
 }
 
 /* All threads. Returns words_out. */
 CCL_DEVICE uint32_t push_ring(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t n, uint32_t chunks)
 {
-    __shared__ uint32_t go[2];
+    CCL_SHARED uint32_t go[2];
     const struct ring_plan p = ring_plan_of(a, n, chunks);
     uint32_t words = 1;
     if (ccl_tid() < CCL_WARP) {
