@@ -53,8 +53,9 @@ static const struct call barrier_call = {.name = "barrier", .fn = ccl_k_barrier,
 
 static void run_calls(uint32_t n)
 {
-    static const struct { uint32_t slots, shared; } rings[] = {{2, 1}, {4, 1}, {8, 1}, {2, 0}, {4, 0}, {8, 0}};
-    for (size_t i = 0; i < sizeof(rings) / sizeof(rings[0]); i++) {
+    static const struct { uint32_t slots, shared; } rings[] = {{4, 1}, {2, 1}, {8, 1}, {4, 0}, {2, 0}, {8, 0}};
+    /* Every world takes half of the rings, its neighbour the other half. */
+    for (size_t i = n % 2; i < sizeof(rings) / sizeof(rings[0]); i += 2) {
         make_world(n, rings[i].slots, 4096, rings[i].shared);
         for (uint32_t round = 0; round < 2; round++) {
             for (size_t j = 0; j < sizeof(calls) / sizeof(calls[0]); j++) {
