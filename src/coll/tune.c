@@ -48,7 +48,7 @@ static void tune_ll(uint64_t part_bytes, int n, struct ccl_tune *tune)
         tune->threads = round_waves(pairs, CCL_GPU_THREADS);
     } else {
         tune->threads = part_bytes <= 8192 ? CCL_GPU_THREADS / 2 : CCL_GPU_THREADS;
-        tune->blocks = part_bytes <= 16384 ? 8 : 16;
+        tune->blocks = part_bytes <= 16384 && n <= 4 ? 8 : 16;
     }
 }
 
