@@ -13,6 +13,11 @@
 #include "trace.h"
 
 #define MATMUL_ARGS CCL_CONST const struct ccl_k_matmul_args *
+#if defined(CCL_ON_HOST)
+#define MATMUL_RANKS CCL_MAX_RANKS
+#else
+#define MATMUL_RANKS CCL_GPU_PAIRS /* src/fused/matmul.c refuses more */
+#endif
 
 struct matmul_shared {
     uint64_t entry;
@@ -22,8 +27,8 @@ struct matmul_shared {
     uint32_t late;      /* the communicator had failed before the block came */
     uint32_t own_out;   /* this rank's adverts are out */
     uint32_t ticket;
-    uint64_t base[CCL_MAX_RANKS]; /* what a peer's advert has said: its A, C or workspace as mapped here; 0: not met; bit 0: A is the copy in its workspace */
-    uint64_t others[CCL_MAX_RANKS]; /* cclMatmulAllGather: where a tile goes at the peers, in rotation */
+    uint64_t base[MATMUL_RANKS]; /* what a peer's advert has said: its A, C or workspace as mapped here; 0: not met; bit 0: A is the copy in its workspace */
+    uint64_t others[MATMUL_RANKS]; /* cclMatmulAllGather: where a tile goes at the peers, in rotation */
 };
 
 CCL_DEVICE struct ccl_k_matmul_state *matmul_state(MATMUL_ARGS a) { return (struct ccl_k_matmul_state *)a->state; }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The tasks of a fused matrix product: fetch a group of K blocks of one unit, multiply one tile. Which ones: matmul_map.h; when: matmul_protocol.h; the
- * arithmetic: the core of the device, CCL_MATMUL_CORE(args, tile, shared). */
+ * The tasks of a fused matrix product: fetch a group of K blocks of one unit, find what a tile multiplies and wait for it. Which ones: matmul_map.h; when:
+ * matmul_protocol.h; tiles and kernels: matmul_body.h. */
 #ifndef CCL_MATMUL_TASKS_H
 #define CCL_MATMUL_TASKS_H
 
@@ -102,7 +102,18 @@ CCL_DEVICE uint32_t matmul_fetch(MATMUL_ARGS a, struct matmul_shared *sh, uint32
     return 1;
 }
 
-/* ---- multiply ---- */
+/* ---- what a tile multiplies ---- */
+
+/* cclMatmulAllGather: where the tile goes at the peers, `at` bytes behind the start of C, in rotation. The core's barriers stand in front of the first look. */
+CCL_DEVICE void matmul_set_others(MATMUL_ARGS a, struct matmul_shared *sh, struct ccl_k_gemm_tile *t, uint64_t at)
+{
+    t->others = sh->others;
+    if (a->map.local && ccl_tid() == 0) {
+        for (uint32_t d = 1; d < a->map.ranks; d++) {
+            sh->others[d - 1] = (sh->base[ccl_rotate(&a->coll, d)] & ~1ull) + at;
+        }
+    }
+}
 
 /* Wait until a group of a unit is in the workspace. */
 CCL_DEVICE uint32_t matmul_await(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t unit, uint32_t group)
@@ -122,6 +133,8 @@ CCL_DEVICE uint32_t matmul_await(MATMUL_ARGS a, struct matmul_shared *sh, uint32
     ccl_block_sync();
     return sh->bad == CCL_BAD_NONE;
 }
+
+#if defined(CCL_ON_HOST)
 
 /* Where columns k.. of a unit lie and how far they do there; waits for them. False: leave. */
 CCL_DEVICE uint32_t matmul_find(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t unit, uint32_t group, uint32_t k, uint32_t k1,
@@ -150,103 +163,52 @@ CCL_DEVICE uint32_t matmul_find(MATMUL_ARGS a, struct matmul_shared *sh, uint32_
     return 1;
 }
 
-/* One of map.tiles; all threads. False: leave. */
-CCL_DEVICE uint32_t matmul_tile(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t item)
+#else
+
+/* How far A of a tile is there, for the core's waits: one segment of K from 0 on, in groups. */
+struct matmul_feed {
+    MATMUL_ARGS a;
+    struct matmul_shared *sh;
+    uint32_t ready; /* columns 0.. that are known to be there */
+};
+
+/* Where all columns of a unit lie. Meets their owner, or leaves the waiting for groups to the core. False: leave. */
+CCL_DEVICE uint32_t matmul_find(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t unit, struct ccl_k_gemm_tile *t, uint32_t *ready)
 {
     const struct ccl_k_map map = a->map;
-    struct ccl_k_gemm_tile t;
-    uint32_t unit, column, k0, k1;
-    ccl_map_tile(&map, item, &unit, &column);
-    t.row = ccl_map_row(&map, unit);
-    t.rows = ccl_map_rows(&map, unit);
-    t.col = column * map.tile_n;
-    t.cols = map.n - t.col < map.tile_n ? map.n - t.col : map.tile_n;
-    t.unit = unit;
-    const uint64_t row = t.row + (map.local ? (uint64_t)map.rank * map.shard : 0), at = MATMUL_BYTES(row * a->gemm.ldc + t.col);
-    t.c = a->gemm.c + at;
-    t.more = map.local ? map.ranks - 1 : 0;
-    t.others = sh->others;
-    if (map.local && ccl_tid() == 0) {
-        for (uint32_t d = 1; d < map.ranks; d++) {
-            sh->others[d - 1] = (sh->base[ccl_rotate(&a->coll, d)] & ~1ull) + at;
-        }
+    const uint32_t row = ccl_map_row(&map, unit), owner = map.local || map.columns ? map.rank : unit / map.shard_units;
+    t->k0 = 0;
+    t->k1 = map.k;
+    *ready = map.k;
+    if (a->source == CCL_A_GATHERED || (a->source == CCL_A_STAGED && ccl_map_waits(&map, unit))) {
+        *ready = a->source == CCL_A_STAGED ? 0 : map.k;
+        t->a = matmul_stage(a, a->space, row, 0);
+        t->lda = a->stage_ld;
+        return 1;
     }
-    CCL_TRACE_NOTE_BEGIN(from);
-    t.part = CCL_GEMM_FIRST;
-    for (uint32_t i = 0; i < map.groups; i++) {
-        const uint32_t group = ccl_map_group(&map, i);
-        ccl_map_columns(&map, group, &k0, &k1);
-        for (uint32_t k = k0; k < k1; k = t.k1) {
-            if (!matmul_find(a, sh, unit, group, k, k1, &t)) {
-                return 0;
-            }
-            t.part |= i + 1 == map.groups && t.k1 == k1 ? (uint32_t)CCL_GEMM_LAST : 0u;
-            CCL_MATMUL_CORE(a, &t, sh);
-            t.part = 0;
-        }
+    if (owner != map.rank && !matmul_meet(a, sh, owner)) {
+        return 0;
     }
-    if (a->source != CCL_A_GATHERED) { /* that kernel has no number */
-        CCL_TRACE_NOTE_SPAN(&a->coll, sh->n, CCL_TRACE_GEMM, from, unit, column);
-    }
+    t->a = ccl_uniform_u64(matmul_shard(a, sh, owner, unit, 0, &t->lda));
     return 1;
 }
 
-/* Take tiles until there are none. */
-CCL_DEVICE void matmul_multiply(MATMUL_ARGS a, struct matmul_shared *sh)
+/* Before a core loads columns of A up to `end` (not counted) from `from` on. Not 0: leave. */
+CCL_DEVICE uint32_t matmul_feed_wait(struct matmul_feed *f, uint32_t unit, uint32_t from, uint32_t end)
 {
-    uint32_t item;
-    while (!matmul_stopped(a, sh) && (item = matmul_ticket(sh, &matmul_state(a)->tile)) < a->map.tiles) {
-        if (!matmul_tile(a, sh, item)) {
-            return;
-        }
+    MATMUL_ARGS a = f->a;
+    const uint32_t k = a->map.k, width = a->map.k_per_flag * a->map.tile_k, need = end < k ? end : k;
+    uint32_t failed = 0, group = (from > f->ready ? from : f->ready) / width;
+    while (group * width < need && failed == 0) {
+        failed = matmul_await(a, f->sh, unit, group) ? 0 : 1;
+        group++;
     }
+    if (from <= f->ready) {
+        f->ready = group * width;
+    }
+    return failed;
 }
 
-/* ---- kernels ---- */
-
-/* cclAllGatherMatmul but for its sequential form. */
-CCL_KERNEL(gather_matmul, struct ccl_k_matmul_args)
-{
-    CCL_SHARED struct matmul_shared sh;
-    uint32_t item;
-    matmul_enter(a, &sh);
-    if (matmul_position(&sh) < a->fetchers) {
-        while (!matmul_stopped(a, &sh) && (item = matmul_ticket(&sh, &matmul_state(a)->fetch)) < a->map.fetches) {
-            if (!matmul_fetch(a, &sh, item)) {
-                break;
-            }
-        }
-    }
-    CCL_TRACE_NOTE_FIRST(&a->coll, sh.n, CCL_TRACE_MET);
-    matmul_multiply(a, &sh);
-    matmul_leave(a, &sh, a->map.pushes);
-}
-
-/* cclMatmulAllGather: all peers are met before the first store. */
-CCL_KERNEL(matmul_gather, struct ccl_k_matmul_args)
-{
-    CCL_SHARED struct matmul_shared sh;
-    uint32_t good = 1;
-    matmul_enter(a, &sh);
-    for (uint32_t d = 1; d < a->coll.n && good; d++) {
-        good = matmul_meet(a, &sh, ccl_rotate(&a->coll, d));
-    }
-    CCL_TRACE_NOTE_FIRST(&a->coll, sh.n, CCL_TRACE_MET);
-    matmul_multiply(a, &sh);
-    matmul_leave(a, &sh, 1);
-}
-
-/* The product alone, of this rank's memory: behind the all-gather of the sequential form. Draws no number, meets nobody. */
-CCL_KERNEL(matmul_local, struct ccl_k_matmul_args)
-{
-    CCL_SHARED struct matmul_shared sh;
-    if (ccl_tid() == 0) {
-        sh.bad = CCL_BAD_NONE;
-    }
-    ccl_block_sync();
-    for (uint32_t item = ccl_bid(); item < a->map.tiles; item += ccl_grid()) {
-        matmul_tile(a, &sh, item);
-    }
-}
+#endif
 
 #endif

@@ -10,13 +10,20 @@
 
 static const char *who_of(enum ccl_matmul_op op) { return op == CCL_ALL_GATHER_MATMUL ? "cclAllGatherMatmul" : "cclMatmulAllGather"; }
 
+/* A trace has room for the blocks of a collective. */
+static int gpu_blocks(cclComm_t comm)
+{
+    return comm->trace != NULL && comm->agreed.blocks < comm->agreed.matrix_blocks ? comm->agreed.blocks : comm->agreed.matrix_blocks;
+}
+
 struct ccl_matmul_world ccl_matmul_world(cclComm_t comm)
 {
     return (struct ccl_matmul_world){.ranks = comm->n,
                                      .rank = comm->rank,
                                      .is_host = comm->props.is_host,
-                                     .blocks = comm->agreed.blocks,
-                                     .auto_blocks = comm->agreed.host_blocks};
+                                     .core = comm->agreed.matrix_core,
+                                     .blocks = comm->props.is_host ? comm->agreed.blocks : gpu_blocks(comm),
+                                     .auto_blocks = comm->props.is_host ? comm->agreed.host_blocks : gpu_blocks(comm)};
 }
 
 /* The caller leaves everything open that a table can choose. */
@@ -193,14 +200,27 @@ static void fill_args(cclComm_t comm, const struct cclMatmulWorkspace *ws, const
     a->coll.rows = a->coll.row_bytes = 0;
 }
 
-static cclResult_t launch(cclComm_t comm, const struct cclMatmulWorkspace *ws, enum ccl_kernel kernel, const struct ccl_k_matmul_args *a,
-                          struct cclStream *stream)
+/* host: of the host backend. first: the first form of its family on GPUs. */
+static enum ccl_kernel kernel_of(cclComm_t comm, const struct ccl_k_gemm *g, enum ccl_kernel host, enum ccl_kernel first)
 {
-    const struct ccl_launch l = {.kernel = kernel,
+    const bool kn = g->b_layout == CCL_GEMM_K_OUTER, bf16 = g->type == CCL_GEMM_BF16;
+    const int km = first == CCL_KERNEL_gather_matmul_nk_f16 && g->a_layout == CCL_GEMM_K_OUTER
+                       ? CCL_KERNEL_gather_matmul_km_nk_f16 - CCL_KERNEL_gather_matmul_nk_f16
+                       : 0;
+    return comm->props.is_host ? host : (enum ccl_kernel)((int)first + km + (int)bf16 * 2 + (int)kn);
+}
+
+static cclResult_t launch(cclComm_t comm, const struct cclMatmulWorkspace *ws, enum ccl_kernel host, enum ccl_kernel first,
+                          const struct ccl_k_matmul_args *a, struct cclStream *stream)
+{
+    const struct ccl_matmul_world world = ccl_matmul_world(comm);
+    const struct ccl_matmul_core *core = ccl_matmul_core(&world);
+    const struct ccl_launch l = {.kernel = kernel_of(comm, &a->gemm, host, first),
                                  .device = comm->device,
                                  .traced = comm->trace != NULL && ws->plan.effective.trace != 0,
                                  .grid = ws->plan.grid,
-                                 .threads = 1,
+                                 .threads = core != NULL ? core->threads : 1,
+                                 .shared_bytes = core != NULL ? core->shared_bytes : 0,
                                  .host_threads = (uint32_t)comm->agreed.host_blocks,
                                  .args = a,
                                  .args_bytes = (uint32_t)offsetof(struct ccl_k_matmul_args, coll) + comm->args_bytes};
@@ -220,19 +240,23 @@ static cclResult_t enqueue_links(cclComm_t comm, const struct cclMatmulWorkspace
     const cclMatmulDesc_t *d = &call->desc;
     char *copy = ws->space + ws->copy_off;
     if (ws->plan.sequential) {
-        return launch(comm, ws, CCL_KERNEL_matmul_local, a, stream);
+        for (uint32_t r = 0; ws->plan.packs && r < a->map.ranks; r++) {
+            char *stage = ws->space + ws->stage_off, *land = stage + ws->plan.land_off + 2 * r * (size_t)a->map.m * ws->plan.land_ld;
+            CCL_TRY(copy_rows(comm, stage + 2 * r * (size_t)d->shard, ws->plan.stage_ld, land, ws->plan.land_ld, d->shard, d->m, stream));
+        }
+        return launch(comm, ws, CCL_KERNEL_matmul_local, CCL_KERNEL_matmul_local_nk_f16, a, stream);
     }
     if (call->op == CCL_ALL_GATHER_MATMUL) {
         if (copied) {
             const bool columns = d->gather == cclGatherColumns;
             CCL_TRY(copy_rows(comm, copy, a->copy_ld, call->a, d->lda, columns ? d->shard : d->k, columns ? d->m : d->shard, stream));
         }
-        return launch(comm, ws, CCL_KERNEL_gather_matmul, a, stream);
+        return launch(comm, ws, CCL_KERNEL_gather_matmul, CCL_KERNEL_gather_matmul_nk_f16, a, stream);
     }
     if (copied) {
         a->gemm.c = (uint64_t)copy;
     }
-    CCL_TRY(launch(comm, ws, CCL_KERNEL_matmul_gather, a, stream));
+    CCL_TRY(launch(comm, ws, CCL_KERNEL_matmul_gather, CCL_KERNEL_matmul_gather_nk_f16, a, stream));
     return copied ? copy_rows(comm, call->c, d->ldc, copy, d->ldc, d->n, d->m, stream) : cclSuccess;
 }
 
@@ -244,11 +268,11 @@ static cclResult_t gather(cclComm_t comm, const struct cclMatmulWorkspace *ws, c
     const struct ccl_coll_call all = {.op = CCL_OP_ALL_GATHER_2D,
                                       .type = d->type,
                                       .send = call->a,
-                                      .recv = ws->space + ws->stage_off,
+                                      .recv = ws->space + ws->stage_off + ws->plan.land_off,
                                       .rows = columns ? d->m : d->shard,
                                       .count = columns ? d->shard : d->k,
                                       .ld_send = d->lda,
-                                      .ld_recv = ws->plan.stage_ld};
+                                      .ld_recv = ws->plan.land_ld};
     return ccl_coll_all_gather(comm, &all, stream);
 }
 

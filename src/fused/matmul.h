@@ -23,6 +23,7 @@ struct ccl_matmul_call {
 struct ccl_matmul_world {
     int ranks, rank;
     bool is_host;
+    enum ccl_matrix_core core; /* GPU */
     int blocks;      /* most of a grid */
     int auto_blocks; /* that pay */
 };
@@ -43,13 +44,26 @@ struct ccl_matmul_plan {
     uint32_t grid, fetchers;
     uint64_t stage_ld, copy_ld; /* elements */
     bool sequential;
+    bool packs;             /* sequential by columns on a GPU: the shards land one behind the other, and are put side by side for the product */
+    uint64_t land_off, land_ld; /* where they land: bytes behind staged A, elements */
     struct ccl_matmul_needs needs;
     cclCallConfig_t effective;
 };
 
-/* fused/matmul_check.c. cclInvalidArgument with name and value: a field of desc, or of config as far as it can be judged by itself. who: the public function. */
+/* fused/matmul_check.c. What a core takes; NULL: none, on the host. */
+struct ccl_matmul_core {
+    const char *name;
+    uint32_t tile_m, tile_n, threads, shared_bytes, block_bytes;
+    int places;      /* most ranks of cclMatmulAllGather */
+    uint32_t pitch;  /* largest, 0: any */
+};
+const struct ccl_matmul_core *ccl_matmul_core(const struct ccl_matmul_world *world);
+/* cclInvalidArgument with name and value: a field of desc, or of config as far as it can be judged by itself. who: the public function. */
 cclResult_t ccl_matmul_check_desc(const char *who, enum ccl_matmul_op op, const cclMatmulDesc_t *desc, int ranks);
 cclResult_t ccl_matmul_check_config(const char *who, enum ccl_matmul_op op, const struct ccl_matmul_world *world, const cclCallConfig_t *config);
+
+/* The core of this world can do it: pitches, number of ranks. */
+cclResult_t ccl_matmul_check_core(const char *who, enum ccl_matmul_op op, const struct ccl_matmul_world *world, const cclMatmulDesc_t *desc);
 
 /* fused/matmul_plan.c: choose what config leaves open, and prove the result. config: all fields known to this library, CCL_UNSET allowed. cclInvalidArgument: desc or config,
  * or a config that cannot cover the shape, by name. */

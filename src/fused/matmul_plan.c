@@ -23,9 +23,15 @@ static int least(int64_t a, int64_t b) { return (int)(a < b ? a : b); }
 static void choose_tile(const struct ccl_matmul_world *world, const struct ccl_k_map *map, int blocks, cclCallConfig_t *c)
 {
     const uint32_t rows = map->columns ? map->m : map->shard, shards = map->columns || map->local ? 1 : map->ranks;
+    const struct ccl_matmul_core *core = ccl_matmul_core(world);
+    if (core != NULL) { /* one form, which masks what a smaller tile leaves out */
+        c->gemm_tile_m = c->gemm_tile_m != CCL_UNSET ? c->gemm_tile_m : least(core->tile_m, (int64_t)ccl_round_up(rows, CCL_MATRIX_TILE));
+        c->gemm_tile_n = c->gemm_tile_n != CCL_UNSET ? c->gemm_tile_n : least(core->tile_n, (int64_t)ccl_round_up(map->n, CCL_MATRIX_TILE));
+        c->gemm_tile_k = c->gemm_tile_k != CCL_UNSET ? c->gemm_tile_k : least(CCL_MATRIX_TILE_K, (int64_t)ccl_round_up(map->k, CCL_MATRIX_TILE));
+        return;
+    }
     int m = c->gemm_tile_m != CCL_UNSET ? c->gemm_tile_m : least(HOST_TILE, rows);
     int n = c->gemm_tile_n != CCL_UNSET ? c->gemm_tile_n : least(HOST_TILE, map->n);
-    (void)world;
     /* Enough tiles for all blocks to end at about the same time; the longer side is cut. */
     while (blocks > 1 && (uint64_t)divide_up(rows, (uint64_t)m) * shards * divide_up(map->n, (uint64_t)n) < (uint64_t)blocks * TILES_A_BLOCK) {
         bool cut_m = c->gemm_tile_m == CCL_UNSET && m > HOST_TILE_LEAST, cut_n = c->gemm_tile_n == CCL_UNSET && n > HOST_TILE_LEAST;
@@ -43,13 +49,15 @@ static void choose_tile(const struct ccl_matmul_world *world, const struct ccl_k
     c->gemm_tile_k = c->gemm_tile_k != CCL_UNSET ? c->gemm_tile_k : least(HOST_TILE_K, map->k);
 }
 
-/* The host's memory is one: reading a peer's A where it lies costs what reading a copy costs, so nothing is gained by making one. */
-static void choose_algorithm(enum ccl_matmul_op op, cclCallConfig_t *c)
+/* The host's memory is one: reading a peer's A where it lies costs what reading a copy costs, so nothing is gained by making one. On GPUs each column of tiles would
+ * read it over the link again. */
+static void choose_algorithm(const struct ccl_matmul_world *world, enum ccl_matmul_op op, const struct ccl_k_map *map, cclCallConfig_t *c)
 {
     if (op == CCL_MATMUL_ALL_GATHER) {
         c->algorithm = cclAlgoAuto;
     } else if (c->algorithm == CCL_UNSET || c->algorithm == cclAlgoAuto) {
         bool staged = c->layout != CCL_UNSET || c->fetch != CCL_UNSET || c->k_per_flag != CCL_UNSET || c->num_fetch_sms != CCL_UNSET;
+        staged = staged || (!world->is_host && (world->ranks > 1 || map->columns));
         c->algorithm = staged ? cclAlgoHbmBuffer : cclAlgoBaseline;
     }
     if (c->algorithm == cclAlgoHbmBuffer) {
@@ -58,7 +66,7 @@ static void choose_algorithm(enum ccl_matmul_op op, cclCallConfig_t *c)
     }
 }
 
-static cclResult_t fill_map(const char *who, const cclCallConfig_t *c, struct ccl_k_map *map)
+static cclResult_t fill_map(const char *who, const struct ccl_matmul_world *world, const cclCallConfig_t *c, struct ccl_k_map *map)
 {
     const bool hbm = c->algorithm == cclAlgoHbmBuffer;
     map->tile_m = (uint32_t)c->gemm_tile_m;
@@ -90,14 +98,17 @@ static cclResult_t fill_map(const char *who, const cclCallConfig_t *c, struct cc
               map->tile_m, map->tile_n, map->k_per_flag * map->tile_k, (unsigned long long)tiles, (unsigned long long)fetches);
     map->tiles = (uint32_t)tiles;
     map->fetches = (uint32_t)fetches;
-    map->rotated = map->columns && c->fixed_order == 0;
+    map->rotated = map->columns && c->fixed_order == 0 && world->is_host; /* the cores of GPUs walk K from 0 on */
+    CCL_CHECK(world->is_host || !map->columns || c->algorithm != cclAlgoBaseline, cclInvalidArgument, CCL_COLL,
+              "%s: config: algorithm baseline reads A where it lies, which on a GPU needs shards of rows, gather is columns", who);
     return cclSuccess;
 }
 
 /* How many workers, and how many of them fetch first. */
 static cclResult_t choose_grid(const char *who, const struct ccl_matmul_world *world, cclCallConfig_t *c, struct ccl_matmul_plan *plan)
 {
-    int grid = c->comm_sms != CCL_UNSET ? c->comm_sms : least(world->auto_blocks, plan->map.tiles);
+    const uint32_t tasks = world->is_host || plan->map.tiles > plan->map.fetches ? plan->map.tiles : plan->map.fetches;
+    int grid = c->comm_sms != CCL_UNSET ? c->comm_sms : least(world->auto_blocks, tasks);
     CCL_CHECK(c->num_fetch_sms == CCL_UNSET || (c->num_fetch_sms >= 1 && c->num_fetch_sms <= grid), cclInvalidArgument, CCL_COLL,
               "%s: config: num_fetch_sms is %d, but there are %d blocks (comm_sms)", who, c->num_fetch_sms, grid);
     if (plan->map.fetches != 0) {
@@ -109,15 +120,23 @@ static cclResult_t choose_grid(const char *who, const struct ccl_matmul_world *w
     return cclSuccess;
 }
 
-static void fill_needs(enum ccl_matmul_op op, const cclMatmulDesc_t *d, const cclCallConfig_t *c, struct ccl_matmul_plan *plan)
+static void fill_needs(const struct ccl_matmul_world *world, enum ccl_matmul_op op, const cclMatmulDesc_t *d, const cclCallConfig_t *c,
+                       struct ccl_matmul_plan *plan)
 {
+    const struct ccl_matmul_core *core = ccl_matmul_core(world);
     const struct ccl_k_map *map = &plan->map;
     struct ccl_matmul_needs *needs = &plan->needs;
     const uint64_t shard_rows = map->columns ? map->m : map->shard, shard_cols = map->columns ? map->shard : map->k;
     plan->copy_ld = op == CCL_ALL_GATHER_MATMUL ? round_pitch(shard_cols) : d->ldc;
     if (c->algorithm == cclAlgoSequential) {
-        plan->stage_ld = round_pitch(shard_cols);
-        needs->stage_bytes = 2 * plan->stage_ld * shard_rows * map->ranks;
+        plan->land_ld = plan->stage_ld = round_pitch(shard_cols);
+        needs->stage_bytes = 2 * plan->land_ld * shard_rows * map->ranks;
+        if (core != NULL && map->columns && map->ranks > 1) { /* the cores of GPUs want each row of A in one piece */
+            plan->packs = true;
+            plan->stage_ld = round_pitch(map->k);
+            plan->land_off = ccl_round_up(2 * plan->stage_ld * map->m, CCL_CACHE_LINE);
+            needs->stage_bytes += plan->land_off;
+        }
     } else if (c->algorithm == cclAlgoHbmBuffer) {
         plan->stage_ld = c->layout == cclMContiguous ? round_pitch(map->m) : round_pitch(map->k);
         needs->stage_bytes = 2 * plan->stage_ld * (c->layout == cclMContiguous ? map->k : map->m);
@@ -126,7 +145,7 @@ static void fill_needs(enum ccl_matmul_op op, const cclMatmulDesc_t *d, const cc
     if (map->ranks > 1 && c->algorithm != cclAlgoSequential && !map->pushes) {
         needs->copy_bytes = 2 * plan->copy_ld * (op == CCL_ALL_GATHER_MATMUL ? shard_rows : map->m);
     }
-    needs->block_bytes = ccl_round_up(CCL_GEMM_HOST_SCRATCH(map->tile_m, map->tile_n), CCL_CACHE_LINE);
+    needs->block_bytes = core != NULL ? core->block_bytes : ccl_round_up(CCL_GEMM_HOST_SCRATCH(map->tile_m, map->tile_n), CCL_CACHE_LINE);
     needs->blocks = plan->grid;
 }
 
@@ -161,6 +180,7 @@ cclResult_t ccl_matmul_plan(const char *who, enum ccl_matmul_op op, const struct
     cclCallConfig_t c = *config;
     memset(plan, 0, sizeof(*plan));
     CCL_TRY(ccl_matmul_check_desc(who, op, d, world->ranks));
+    CCL_TRY(ccl_matmul_check_core(who, op, world, d));
     CCL_TRY(ccl_matmul_check_config(who, op, world, &c));
     plan->map = (struct ccl_k_map){.ranks = (uint32_t)world->ranks,
                                    .rank = (uint32_t)world->rank,
@@ -170,22 +190,22 @@ cclResult_t ccl_matmul_plan(const char *who, enum ccl_matmul_op op, const struct
                                    .m = (uint32_t)d->m,
                                    .n = (uint32_t)d->n,
                                    .k = (uint32_t)d->k};
-    choose_algorithm(op, &c);
+    choose_algorithm(world, op, &plan->map, &c);
     c.fixed_order = c.fixed_order != CCL_UNSET ? c.fixed_order : 1;
     choose_tile(world, &plan->map, c.comm_sms != CCL_UNSET ? c.comm_sms : world->auto_blocks, &c);
-    CCL_TRY(fill_map(who, &c, &plan->map));
+    CCL_TRY(fill_map(who, world, &c, &plan->map));
     CCL_TRY(choose_grid(who, world, &c, plan));
     const char *fault = ccl_matmul_prove(&plan->map, &ccl_matmul_maps);
     CCL_CHECK(fault == NULL, cclInvalidArgument, CCL_COLL,
               "%s: config does not cover the shape %zu x %zu x %zu on %d ranks (tile %d x %d x %d, group_m %d, k_per_flag %d): %s", who, d->m, d->n, d->k,
               world->ranks, c.gemm_tile_m, c.gemm_tile_n, c.gemm_tile_k, c.group_m, c.k_per_flag, fault);
-    fill_needs(op, d, &c, plan);
+    fill_needs(world, op, d, &c, plan);
     fill_gemm(d, &c, plan);
     plan->sequential = c.algorithm == cclAlgoSequential;
     plan->source = plan->sequential ? CCL_A_GATHERED : c.algorithm == cclAlgoHbmBuffer ? CCL_A_STAGED : CCL_A_REMOTE;
     c.group_m = (int)(plan->map.columns ? plan->map.group_remote : plan->map.group_m);
     c.k_per_flag = c.algorithm == cclAlgoHbmBuffer ? (int)plan->map.k_per_flag : CCL_UNSET;
-    c.threads = 1;
+    c.threads = world->is_host ? 1 : (int)ccl_matmul_core(world)->threads;
     plan->effective = c;
     return cclSuccess;
 }

@@ -2,6 +2,7 @@
  *
  * The kernels of a device: which embedded images fit, loading them, looking their functions up, launching. Everything is loaded when the device is
  * opened, since loading later would wait for kernels that wait for this one. */
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ static const char *const kernel_names[CCL_NUM_KERNELS] = {
 #define CCL_K(name, args) "ccl_k_" #name,
     CCL_KERNEL_LIST(CCL_K)
     CCL_CUDA_KERNEL_LIST(CCL_K)
+    CCL_MATMUL_KERNEL_LIST(CCL_K)
 #undef CCL_K
 };
 
@@ -187,9 +189,38 @@ static cclResult_t capacity(const struct ccl_gpu_device *d, int *blocks)
     return cclSuccess;
 }
 
+/* The core of fused matrix products, if all of its kernels are there, and how many blocks of any of them the device runs at once. */
+static cclResult_t find_matrix_core(struct ccl_gpu_device *d)
+{
+    static const struct {
+        int threads;
+        uint32_t shared;
+    } cores[CCL_NUM_MATRIX_CORES] = {
+#define CCL_M(name, m, n, threads, shared, block, places, pitch) [CCL_MATRIX_CORE_##name] = {threads, shared},
+        CCL_MATRIX_CORE_LIST(CCL_M)
+#undef CCL_M
+    };
+    const enum ccl_matrix_core core = ccl_gpu.vendor == CCL_GPU_NVIDIA ? CCL_MATRIX_CORE_mma : CCL_MATRIX_CORE_cdna;
+    int least = INT_MAX;
+    for (int k = CCL_FIRST_MATMUL_KERNEL; k < CCL_NUM_KERNELS; k++) {
+        int n = 0;
+        if (d->kernels[k].handle == NULL || d->kernels[k].max_shared < cores[core].shared) {
+            return cclSuccess;
+        }
+        CCL_GPU_TRY(occupancy, &n, d->kernels[k].handle, cores[core].threads, cores[core].shared);
+        least = n < least ? n : least;
+    }
+    if (least > 0) {
+        d->props.matrix_core = core;
+        d->props.matrix_blocks = least * d->props.units;
+    }
+    return cclSuccess;
+}
+
 cclResult_t ccl_gpu_load_kernels(struct ccl_gpu_device *d)
 {
     CCL_TRY(load_set(d, false, d->kernels));
+    CCL_TRY(find_matrix_core(d));
     d->props.ll_words = true;
     for (int k = CCL_KERNEL_ll_words_2; k <= CCL_KERNEL_ll_words_8; k++) {
         d->props.ll_words = d->props.ll_words && d->kernels[k].handle != NULL;

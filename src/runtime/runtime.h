@@ -11,6 +11,7 @@
 #define CCL_RUNTIME_H
 
 #include "kernel_list.h"
+#include "matrix_cores.h"
 #include "util/base.h"
 
 enum ccl_mem_type {
@@ -29,6 +30,8 @@ struct ccl_device_props {
     bool is_host;         /* kernels are C functions, one thread a block */
     bool bulk_copy;       /* kernels may copy through shared memory in bulk (sm_90 and later) */
     bool ll_words;        /* has the kernels ll_words_W, untraced */
+    enum ccl_matrix_core matrix_core; /* of fused matrix products; host: none of these, its kernels serve all */
+    int matrix_blocks;    /* most blocks of such a product that run at once on the whole device */
     bool forced_fence;    /* a waiting rank can force a memory fence on all publishers (membarrier), so they need none of their own */
 };
 

@@ -29,6 +29,7 @@ static const char *const kernel_names[] = {
 #define CCL_K(name, args) "ccl_k_" #name,
     CCL_KERNEL_LIST(CCL_K)
     CCL_CUDA_KERNEL_LIST(CCL_K)
+    CCL_MATMUL_KERNEL_LIST(CCL_K) /* in the files named matmul, of what has matrix cores for them */
 #undef CCL_K
 };
 
@@ -52,9 +53,14 @@ static struct arch_count {
     bool traced;
     enum ccl_code_kind kind;
     int code[CCL_NUM_KERNELS], descriptors[CCL_NUM_KERNELS];
-    int matrix[NUM_MATRIX], gemm_files;
+    int matrix[NUM_MATRIX], gemm_files, matmul_files;
 } counts[MAX_ARCHS];
 static int num_counts;
+
+static bool is_matmul(const struct ccl_code_object *object)
+{
+    return strcmp(object->file, "matmul") == 0 || strcmp(object->file, "matmul_traced") == 0;
+}
 
 static struct arch_count *count_of(const struct ccl_code_object *object)
 {
@@ -117,6 +123,7 @@ static void check_amd(const struct ccl_code_object *object, struct arch_count *c
         return;
     }
     count->gemm_files += strcmp(object->file, "gemm") == 0;
+    count->matmul_files += is_matmul(object);
     TEST_EQ(head->e_ident[EI_CLASS], ELFCLASS64);
     TEST_EQ(head->e_ident[EI_OSABI], OSABI_AMDGPU_HSA);
     TEST_EQ(head->e_machine, MACHINE_AMDGPU);
@@ -196,6 +203,7 @@ static void check_cuda(const struct ccl_code_object *object, struct arch_count *
     size_t size = (size_t)(object->end - object->begin);
     memcpy(&magic, object->begin, size < sizeof(magic) ? size : sizeof(magic));
     TEST_EQ(magic, FATBIN_MAGIC);
+    count->matmul_files += is_matmul(object);
     for (int k = 0; k < CCL_NUM_KERNELS; k++) {
         size_t length = strlen(kernel_names[k]);
         int found = 0;
@@ -231,6 +239,7 @@ int main(void)
         int kernels = 0;
         for (int k = 0; k < CCL_NUM_KERNELS; k++) {
             int want = k < CCL_NUM_COMMON_KERNELS || (counts[i].kind == CCL_CODE_CUDA_FATBIN && !counts[i].traced);
+            want = k >= CCL_FIRST_MATMUL_KERNEL ? counts[i].matmul_files : want;
             if (counts[i].code[k] != want || counts[i].descriptors[k] != want) {
                 TEST_FAIL("%s%s: %s found %d times, its descriptor %d times, want %d", counts[i].arch,
                           counts[i].traced ? " traced" : "", kernel_names[k], counts[i].code[k], counts[i].descriptors[k], want);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Fused matrix products on GPUs with matrix cores: cclAllGatherMatmul, cclMatmulAllGather, and the product behind the all-gather of the sequential form. Tasks are
+ * handed out by tickets; order of work and protocol: docs/kernels.md, section 13; cores: gemm.h. Bytes moved: each rank reads the shards of A of all others once
+ * (hbm_buffer) or once for each column of tiles that its cache does not hold (baseline); cclMatmulAllGather stores the own rows of C to all ranks once. Addresses
+ * are multiples of 16, pitches of 8 elements.
+ *
+ * Compilers older than clang 17 cannot make buffers: NEEDS __builtin_amdgcn_make_buffer_rsrc */
+#include "matmul_tasks.h"
+
+#if defined(CCL_ON_NVIDIA)
+#include "matmul_mma.h"
+#else
+#include "matmul_cdna.h"
+#endif
