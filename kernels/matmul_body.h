@@ -10,11 +10,12 @@
 #define MATMUL_F(x) MATMUL_CAT(x, MATMUL_FORM)
 
 /* The product of a tile; all threads. False: leave. */
-CCL_DEVICE uint32_t MATMUL_F(matmul_product)(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t unit, struct ccl_k_gemm_tile *t)
+CCL_DEVICE uint32_t MATMUL_F(matmul_product)(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t unit, uint32_t kind, struct ccl_k_gemm_tile *t)
 {
 #if defined(CCL_ON_HOST)
     const struct ccl_k_map map = a->map;
     uint32_t k0, k1;
+    (void)kind;
     t->part = CCL_GEMM_FIRST;
     for (uint32_t i = 0; i < map.groups; i++) {
         const uint32_t group = ccl_map_group(&map, i);
@@ -35,13 +36,17 @@ CCL_DEVICE uint32_t MATMUL_F(matmul_product)(MATMUL_ARGS a, struct matmul_shared
     if (!matmul_find(a, sh, unit, t, &feed.ready)) {
         return 0;
     }
+    if (kind != MATMUL_GATHERS_A) {
+        feed.ready = UINT32_MAX; /* known when it is compiled: there is nothing to wait for */
+    }
     return CCL_MATMUL_CORE(a, t, sh, &feed) == 0;
 #endif
 }
 
-/* One of map.tiles; all threads. False: leave. */
-CCL_DEVICE uint32_t MATMUL_F(matmul_tile)(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t item)
+/* One of map.tiles; all threads. kind: which kernel this is, a constant. False: leave. */
+CCL_DEVICE uint32_t MATMUL_F(matmul_tile)(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t item, uint32_t kind)
 {
+    CCL_AFRESH(a); /* nothing of the map stays in registers from tile to tile */
     const struct ccl_k_map map = a->map;
     struct ccl_k_gemm_tile t;
     uint32_t unit, column;
@@ -51,26 +56,27 @@ CCL_DEVICE uint32_t MATMUL_F(matmul_tile)(MATMUL_ARGS a, struct matmul_shared *s
     t.col = column * map.tile_n;
     t.cols = map.n - t.col < map.tile_n ? map.n - t.col : map.tile_n;
     t.unit = unit;
-    const uint64_t row = t.row + (map.local ? (uint64_t)map.rank * map.shard : 0), at = MATMUL_BYTES(row * a->gemm.ldc + t.col);
+    const uint64_t row = t.row + (kind == MATMUL_GATHERS_C ? (uint64_t)map.rank * map.shard : 0), at = MATMUL_BYTES(row * a->gemm.ldc + t.col);
     t.c = a->gemm.c + at;
-    t.more = map.local ? map.ranks - 1 : 0;
-    MATMUL_OTHERS(a, sh, t, at);
+    t.more = kind == MATMUL_GATHERS_C ? map.ranks - 1 : 0;
+    t.others = 0;
+    MATMUL_OTHERS(a, sh, t, at, kind);
     CCL_TRACE_NOTE_BEGIN(from);
-    if (!MATMUL_F(matmul_product)(a, sh, unit, &t)) {
+    if (!MATMUL_F(matmul_product)(a, sh, unit, kind, &t)) {
         return 0;
     }
-    if (a->source != CCL_A_GATHERED) { /* that kernel has no number */
+    if (kind != MATMUL_IS_LOCAL) { /* that kernel has no number */
         CCL_TRACE_NOTE_SPAN(&a->coll, sh->n, CCL_TRACE_GEMM, from, unit, column);
     }
     return 1;
 }
 
 /* Take tiles until there are none. */
-CCL_DEVICE void MATMUL_F(matmul_multiply)(MATMUL_ARGS a, struct matmul_shared *sh)
+CCL_DEVICE void MATMUL_F(matmul_multiply)(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t kind)
 {
     uint32_t item;
     while (!matmul_stopped(a, sh) && (item = matmul_ticket(sh, &matmul_state(a)->tile)) < a->map.tiles) {
-        if (!MATMUL_F(matmul_tile)(a, sh, item)) {
+        if (!MATMUL_F(matmul_tile)(a, sh, item, kind)) {
             return;
         }
     }
@@ -90,7 +96,7 @@ MATMUL_KERNEL(MATMUL_F(gather_matmul))
         }
     }
     CCL_TRACE_NOTE_FIRST(&a->coll, sh->n, CCL_TRACE_MET);
-    MATMUL_F(matmul_multiply)(a, sh);
+    MATMUL_F(matmul_multiply)(a, sh, MATMUL_GATHERS_A);
     matmul_leave(a, sh, a->map.pushes);
 }
 
@@ -106,7 +112,7 @@ MATMUL_KERNEL(MATMUL_F(matmul_gather))
         good = matmul_meet(a, sh, ccl_rotate(&a->coll, d));
     }
     CCL_TRACE_NOTE_FIRST(&a->coll, sh->n, CCL_TRACE_MET);
-    MATMUL_F(matmul_multiply)(a, sh);
+    MATMUL_F(matmul_multiply)(a, sh, MATMUL_GATHERS_C);
     matmul_leave(a, sh, 1);
 }
 
@@ -115,11 +121,12 @@ MATMUL_KERNEL(MATMUL_F(matmul_local))
 {
     MATMUL_SHARED(a, sh);
     if (ccl_tid() == 0) {
+        sh->n = sh->epoch = 0;
         sh->bad = CCL_BAD_NONE;
     }
-    ccl_block_sync();
+    matmul_sync();
     for (uint32_t item = ccl_bid(); item < a->map.tiles; item += ccl_grid()) {
-        MATMUL_F(matmul_tile)(a, sh, item);
+        MATMUL_F(matmul_tile)(a, sh, item, MATMUL_IS_LOCAL);
     }
 }
 

@@ -3,6 +3,7 @@
  * The kernels of matmul.hip on gfx90a, gfx942 and gfx950, over the core of gemm_cdna_body.h. The core takes all of LDS, so a block keeps its state in private memory of the
  * workspace. Each wave waits for A by itself. */
 #include "gemm_cdna.h"
+#include "matrix_cores.h"
 
 #define MATMUL_PLACES 7
 #define MATMUL_KERNEL(name) MATMUL_KERNEL_NAMED(name)
@@ -20,14 +21,15 @@
 
 static_assert(sizeof(struct matmul_shared) <= CCL_MATMUL_BLOCK_BYTES, "");
 
-/* In scalar registers, as the core wants it. */
-#define MATMUL_OTHERS(a, sh, t, at)                                                                                        \
-    uint64_t others_[MATMUL_PLACES];                                                                                       \
-    _Pragma("unroll") for (uint32_t d = 1; d <= MATMUL_PLACES; d++)                                                        \
-    {                                                                                                                      \
-        others_[d - 1] = d <= (t).more ? (ccl_uniform_u64((sh)->base[ccl_rotate(&(a)->coll, d)]) & ~1ull) + (at) : 0;      \
-    }                                                                                                                      \
-    (t).others = others_
+/* Found when the K loop is over: in it scalar registers are few. */
+#define MATMUL_OTHERS(a, sh, t, at, kind)
+#define MATMUL_LATE_PLACES(feed, tile, places)                                                                                     \
+    _Pragma("unroll") for (uint32_t d = 0; d < MATMUL_PLACES; d++)                                                                 \
+    {                                                                                                                              \
+        (places)[d] = d < (tile)->more ? (ccl_uniform_u64((feed)->sh->base[ccl_rotate(&(feed)->a->coll, d + 1)]) & ~1ull) +         \
+                                             ((tile)->c - (feed)->a->gemm.c)                                                       \
+                                       : 0;                                                                                        \
+    }
 
 /* LDS of all kernels; one of them runs in a block. */
 #define MATMUL_CORE(name, rows, a, t, feed)                                               \
@@ -43,10 +45,110 @@ static_assert(sizeof(struct matmul_shared) <= CCL_MATMUL_BLOCK_BYTES, "");
 #define GEMM_ROWS 256
 #define GEMM_BF16 0
 #define GEMM_KN 0
+#define GEMM_KM 0
 #define CCL_GEMM_WAIT_A MATMUL_WAIT_A
 #define GEMM_PLACES MATMUL_PLACES
+#define GEMM_LATE_PLACES MATMUL_LATE_PLACES
 #include "gemm_cdna_body.h"
 #define MATMUL_FORM _nk_f16
 #define MATMUL_KM 0
 #define CCL_MATMUL_CORE(a, t, sh, feed) MATMUL_CORE(nk_f16, 256, a, t, feed)
+#include "matmul_body.h"
+
+#define GEMM_NAME kn_f16
+#define GEMM_ROWS 256
+#define GEMM_BF16 0
+#define GEMM_KN 1
+#define GEMM_KM 0
+#define CCL_GEMM_WAIT_A MATMUL_WAIT_A
+#define GEMM_PLACES MATMUL_PLACES
+#define GEMM_LATE_PLACES MATMUL_LATE_PLACES
+#include "gemm_cdna_body.h"
+#define MATMUL_FORM _kn_f16
+#define MATMUL_KM 0
+#define CCL_MATMUL_CORE(a, t, sh, feed) MATMUL_CORE(kn_f16, 256, a, t, feed)
+#include "matmul_body.h"
+
+#define GEMM_NAME nk_bf16
+#define GEMM_ROWS 256
+#define GEMM_BF16 1
+#define GEMM_KN 0
+#define GEMM_KM 0
+#define CCL_GEMM_WAIT_A MATMUL_WAIT_A
+#define GEMM_PLACES MATMUL_PLACES
+#define GEMM_LATE_PLACES MATMUL_LATE_PLACES
+#include "gemm_cdna_body.h"
+#define MATMUL_FORM _nk_bf16
+#define MATMUL_KM 0
+#define CCL_MATMUL_CORE(a, t, sh, feed) MATMUL_CORE(nk_bf16, 256, a, t, feed)
+#include "matmul_body.h"
+
+#define GEMM_NAME kn_bf16
+#define GEMM_ROWS 256
+#define GEMM_BF16 1
+#define GEMM_KN 1
+#define GEMM_KM 0
+#define CCL_GEMM_WAIT_A MATMUL_WAIT_A
+#define GEMM_PLACES MATMUL_PLACES
+#define GEMM_LATE_PLACES MATMUL_LATE_PLACES
+#include "gemm_cdna_body.h"
+#define MATMUL_FORM _kn_bf16
+#define MATMUL_KM 0
+#define CCL_MATMUL_CORE(a, t, sh, feed) MATMUL_CORE(kn_bf16, 256, a, t, feed)
+#include "matmul_body.h"
+
+#define GEMM_NAME km_nk_f16
+#define GEMM_ROWS 256
+#define GEMM_BF16 0
+#define GEMM_KN 0
+#define GEMM_KM 1
+#define CCL_GEMM_WAIT_A MATMUL_WAIT_A
+#define GEMM_PLACES MATMUL_PLACES
+#define GEMM_LATE_PLACES MATMUL_LATE_PLACES
+#include "gemm_cdna_body.h"
+#define MATMUL_FORM _km_nk_f16
+#define MATMUL_KM 1
+#define CCL_MATMUL_CORE(a, t, sh, feed) MATMUL_CORE(km_nk_f16, 256, a, t, feed)
+#include "matmul_body.h"
+
+#define GEMM_NAME km_kn_f16
+#define GEMM_ROWS 256
+#define GEMM_BF16 0
+#define GEMM_KN 1
+#define GEMM_KM 1
+#define CCL_GEMM_WAIT_A MATMUL_WAIT_A
+#define GEMM_PLACES MATMUL_PLACES
+#define GEMM_LATE_PLACES MATMUL_LATE_PLACES
+#include "gemm_cdna_body.h"
+#define MATMUL_FORM _km_kn_f16
+#define MATMUL_KM 1
+#define CCL_MATMUL_CORE(a, t, sh, feed) MATMUL_CORE(km_kn_f16, 256, a, t, feed)
+#include "matmul_body.h"
+
+#define GEMM_NAME km_nk_bf16
+#define GEMM_ROWS 256
+#define GEMM_BF16 1
+#define GEMM_KN 0
+#define GEMM_KM 1
+#define CCL_GEMM_WAIT_A MATMUL_WAIT_A
+#define GEMM_PLACES MATMUL_PLACES
+#define GEMM_LATE_PLACES MATMUL_LATE_PLACES
+#include "gemm_cdna_body.h"
+#define MATMUL_FORM _km_nk_bf16
+#define MATMUL_KM 1
+#define CCL_MATMUL_CORE(a, t, sh, feed) MATMUL_CORE(km_nk_bf16, 256, a, t, feed)
+#include "matmul_body.h"
+
+#define GEMM_NAME km_kn_bf16
+#define GEMM_ROWS 256
+#define GEMM_BF16 1
+#define GEMM_KN 1
+#define GEMM_KM 1
+#define CCL_GEMM_WAIT_A MATMUL_WAIT_A
+#define GEMM_PLACES MATMUL_PLACES
+#define GEMM_LATE_PLACES MATMUL_LATE_PLACES
+#include "gemm_cdna_body.h"
+#define MATMUL_FORM _km_kn_bf16
+#define MATMUL_KM 1
+#define CCL_MATMUL_CORE(a, t, sh, feed) MATMUL_CORE(km_kn_bf16, 256, a, t, feed)
 #include "matmul_body.h"

@@ -23,13 +23,24 @@ struct matmul_shared {
     uint64_t entry;
     uint32_t n;         /* number of the operation */
     uint32_t epoch;     /* tag of this call's ready words */
-    uint32_t bad, peer; /* first error of the block */
+    uint32_t bad, peer; /* first error of the block; one aligned word */
     uint32_t late;      /* the communicator had failed before the block came */
     uint32_t own_out;   /* this rank's adverts are out */
     uint32_t ticket;
     uint64_t base[MATMUL_RANKS]; /* what a peer's advert has said: its A, C or workspace as mapped here; 0: not met; bit 0: A is the copy in its workspace */
     uint64_t others[MATMUL_RANKS]; /* cclMatmulAllGather: where a tile goes at the peers, in rotation */
 };
+
+/* Barrier of the block: behind it all threads see what one has written to struct matmul_shared. On CDNA that lies in memory, where a store is complete when it has been
+ * waited for. */
+CCL_DEVICE void matmul_sync(void)
+{
+#if defined(CCL_ON_AMD)
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    ccl_wait_loads();
+#endif
+    ccl_block_sync();
+}
 
 CCL_DEVICE struct ccl_k_matmul_state *matmul_state(MATMUL_ARGS a) { return (struct ccl_k_matmul_state *)a->state; }
 
@@ -60,7 +71,7 @@ CCL_DEVICE void matmul_enter(MATMUL_ARGS a, struct matmul_shared *sh)
             sh->base[r] = 0;
         }
     }
-    ccl_block_sync();
+    matmul_sync();
     if (sh->late) {
         return;
     }
@@ -131,7 +142,7 @@ CCL_DEVICE uint32_t matmul_meet(MATMUL_ARGS a, struct matmul_shared *sh, uint32_
     if (ccl_tid() == 0) {
         matmul_meet_one(a, sh, peer);
     }
-    ccl_block_sync();
+    matmul_sync();
     return sh->bad == CCL_BAD_NONE;
 }
 
@@ -141,7 +152,7 @@ CCL_DEVICE uint32_t matmul_stopped(MATMUL_ARGS a, struct matmul_shared *sh)
     if (ccl_tid() == 0 && sh->bad == CCL_BAD_NONE && ccl_told_to_stop(&a->coll)) {
         matmul_set_bad(a, sh, CCL_BAD_STOP, a->coll.rank);
     }
-    ccl_block_sync();
+    matmul_sync();
     return sh->bad != CCL_BAD_NONE;
 }
 
@@ -151,9 +162,9 @@ CCL_DEVICE uint32_t matmul_ticket(struct matmul_shared *sh, uint64_t *counter)
     if (ccl_tid() == 0) {
         sh->ticket = (uint32_t)ccl_add_relaxed_agent_u64((uint64_t)counter, 1);
     }
-    ccl_block_sync();
-    const uint32_t ticket = sh->ticket;
-    ccl_block_sync(); /* nobody draws the next one before all have read this one */
+    matmul_sync();
+    const uint32_t ticket = ccl_uniform(sh->ticket);
+    matmul_sync(); /* nobody draws the next one before all have read this one */
     return ticket;
 }
 

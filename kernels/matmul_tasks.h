@@ -104,16 +104,40 @@ CCL_DEVICE uint32_t matmul_fetch(MATMUL_ARGS a, struct matmul_shared *sh, uint32
 
 /* ---- what a tile multiplies ---- */
 
+enum matmul_kind { MATMUL_GATHERS_A, MATMUL_GATHERS_C, MATMUL_IS_LOCAL };
+
 /* cclMatmulAllGather: where the tile goes at the peers, `at` bytes behind the start of C, in rotation. The core's barriers stand in front of the first look. */
 CCL_DEVICE void matmul_set_others(MATMUL_ARGS a, struct matmul_shared *sh, struct ccl_k_gemm_tile *t, uint64_t at)
 {
     t->others = sh->others;
-    if (a->map.local && ccl_tid() == 0) {
+    if (ccl_tid() == 0) {
         for (uint32_t d = 1; d < a->map.ranks; d++) {
             sh->others[d - 1] = (sh->base[ccl_rotate(&a->coll, d)] & ~1ull) + at;
         }
     }
 }
+
+#if defined(CCL_ON_AMD)
+
+/* Wait until a group of a unit is in the workspace; each wave for itself. Waves may see different errors at once: the first one stays. */
+CCL_DEVICE uint32_t matmul_await(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t unit, uint32_t group)
+{
+    const struct ccl_k_map map = a->map;
+    uint32_t k0, k1, end, bad = CCL_BAD_NONE;
+    ccl_map_columns(&map, group, &k0, &k1);
+    const uint32_t owner = ccl_map_owner(&map, unit, k0, k1, &end);
+    CCL_TRACE_NOTE_BEGIN(from);
+    ccl_wait_word(&a->coll, a->space + 8 * ccl_map_ready(&map, unit, group), ccl_uniform(sh->epoch), 1, owner, 0, &bad);
+    CCL_TRACE_NOTE_SPAN(&a->coll, sh->n, CCL_TRACE_WAIT, from, unit, group);
+    bad = ccl_uniform(bad);
+    if (bad != CCL_BAD_NONE && ccl_tid() % 64 == 0) {
+        ccl_replace_relaxed_system_u64((uint64_t)&sh->bad, 0, (uint64_t)owner << 32 | bad);
+        ccl_or_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->coll.priv)->stop, 1);
+    }
+    return bad == CCL_BAD_NONE;
+}
+
+#else
 
 /* Wait until a group of a unit is in the workspace. */
 CCL_DEVICE uint32_t matmul_await(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t unit, uint32_t group)
@@ -130,9 +154,11 @@ CCL_DEVICE uint32_t matmul_await(MATMUL_ARGS a, struct matmul_shared *sh, uint32
             matmul_set_bad(a, sh, bad, owner);
         }
     }
-    ccl_block_sync();
+    matmul_sync();
     return sh->bad == CCL_BAD_NONE;
 }
+
+#endif
 
 #if defined(CCL_ON_HOST)
 
@@ -199,6 +225,9 @@ CCL_DEVICE uint32_t matmul_feed_wait(struct matmul_feed *f, uint32_t unit, uint3
     MATMUL_ARGS a = f->a;
     const uint32_t k = a->map.k, width = a->map.k_per_flag * a->map.tile_k, need = end < k ? end : k;
     uint32_t failed = 0, group = (from > f->ready ? from : f->ready) / width;
+    if (need <= f->ready) {
+        return 0;
+    }
     while (group * width < need && failed == 0) {
         failed = matmul_await(a, f->sh, unit, group) ? 0 : 1;
         group++;

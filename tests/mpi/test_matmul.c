@@ -125,6 +125,23 @@ static void skewed(void)
     }
 }
 
+/* One shape with tails in m, n and k, every algorithm, shards of rows and of columns, and cclMatmulAllGather. */
+static void smoke(void)
+{
+    const struct shape s = {17, 40, 72, 1};
+    for (int gather = cclGatherRows; gather <= cclGatherOutput; gather++) {
+        const struct tp_case t = tp_make_case(&s, gather, (unsigned)gather * 5);
+        const size_t ways = gather == cclGatherOutput ? 1 : gather == cclGatherColumns ? TP_WAYS - 1 : TP_WAYS;
+        bool is_first = true;
+        for (size_t i = gather == cclGatherOutput ? 0 : 1; i < ways; i++) {
+            if (tp_has_way(gather, tp_ways[i])) {
+                one(&t, tp_ways[i], gpu_tiles[i % 2], gather == cclGatherOutput ? CCL_UNSET : 1, &tp_a[TM_HEAP], &tp_c[TM_HEAP], is_first);
+                is_first = false;
+            }
+        }
+    }
+}
+
 #define DEPTH 12
 
 /* Calls enqueued one behind the other: A is overwritten in stream order right behind each, in one workspace, with shapes that need less than it has. */
@@ -224,7 +241,9 @@ int main(int argc, char **argv)
     tm_watchdog(tm_has_arg("full") ? 110 : 50);
     tp_open();
     first = malloc(LARGEST);
-    if (tm_has_arg("wrap")) {
+    if (tm_has_arg("smoke")) { /* each algorithm once, on the interpreter */
+        smoke();
+    } else if (tm_has_arg("wrap")) {
         wrap(2600);
     } else if (tm_has_arg("behind")) {
         several_behind();
