@@ -68,6 +68,7 @@ CCL_DEVICE uint32_t MATMUL_F(matmul_tile)(MATMUL_ARGS a, struct matmul_shared *s
     if (kind != MATMUL_IS_LOCAL) { /* that kernel has no number */
         CCL_TRACE_NOTE_SPAN(&a->coll, sh->n, CCL_TRACE_GEMM, from, unit, column);
     }
+    matmul_sync(); /* as in matmul_fetch */
     return 1;
 }
 

@@ -11,9 +11,13 @@
 
 /* ---- where A lies ---- */
 
-CCL_DEVICE uint64_t matmul_stage(MATMUL_ARGS a, uint64_t space, uint32_t row, uint32_t k)
+/* Where the unit is staged. With k outside the shard of each rank begins at a multiple of 8 rows, as cores want it. */
+CCL_DEVICE uint64_t matmul_stage(MATMUL_ARGS a, uint64_t space, uint32_t unit, uint32_t k)
 {
-    const uint64_t at = a->gemm.a_layout == CCL_GEMM_K_INNER ? row * a->stage_ld + k : k * a->stage_ld + row;
+    const struct ccl_k_map map = a->map;
+    const uint32_t row = ccl_map_row(&map, unit), pad = (0u - map.shard) % CCL_GEMM_PITCH;
+    const uint64_t turned = row + (map.columns ? 0 : (uint64_t)unit / map.shard_units * pad);
+    const uint64_t at = a->gemm.a_layout == CCL_GEMM_K_INNER ? row * a->stage_ld + k : k * a->stage_ld + turned;
     return space + a->stage_off + MATMUL_BYTES(at);
 }
 
@@ -69,7 +73,7 @@ CCL_DEVICE uint32_t matmul_fetch(MATMUL_ARGS a, struct matmul_shared *sh, uint32
 {
     const struct ccl_k_map map = a->map;
     const struct ccl_k_block b = ccl_map_fetch(&map, item);
-    const uint32_t rows = ccl_map_rows(&map, b.unit), row = ccl_map_row(&map, b.unit);
+    const uint32_t rows = ccl_map_rows(&map, b.unit);
     uint32_t k0, k1, end;
     uint64_t space = a->space;
     if (map.pushes) {
@@ -86,7 +90,7 @@ CCL_DEVICE uint32_t matmul_fetch(MATMUL_ARGS a, struct matmul_shared *sh, uint32
         if (owner != map.rank && !matmul_meet(a, sh, owner)) {
             return 0;
         }
-        const uint64_t src = matmul_shard(a, sh, owner, b.unit, k, &ld), dst = matmul_stage(a, space, row, k);
+        const uint64_t src = matmul_shard(a, sh, owner, b.unit, k, &ld), dst = matmul_stage(a, space, b.unit, k);
         if (a->gemm.a_layout == CCL_GEMM_K_INNER) {
             ccl_move_rows(dst, MATMUL_BYTES(a->stage_ld), src, MATMUL_BYTES(ld), rows, MATMUL_BYTES(end - k), 0);
         } else {
@@ -99,6 +103,7 @@ CCL_DEVICE uint32_t matmul_fetch(MATMUL_ARGS a, struct matmul_shared *sh, uint32
         ccl_atomic_add_acq_rel_agent_u64(&matmul_state(a)->fetched, 1) == map.fetches - 1) { /* acquire: the fetches of all other blocks */
         matmul_done(a, sh->n);
     }
+    matmul_sync(); /* else a compiler makes two loops of the caller's: one for this thread, which then waits until the others have left theirs */
     return 1;
 }
 
@@ -171,7 +176,7 @@ CCL_DEVICE uint32_t matmul_find(MATMUL_ARGS a, struct matmul_shared *sh, uint32_
     t->k0 = k;
     t->k1 = k1;
     if (a->source == CCL_A_STAGED && ccl_map_waits(&map, unit)) {
-        t->a = matmul_stage(a, a->space, row, k);
+        t->a = matmul_stage(a, a->space, unit, k);
         t->lda = a->stage_ld;
         return matmul_await(a, sh, unit, group);
     }
@@ -202,13 +207,13 @@ struct matmul_feed {
 CCL_DEVICE uint32_t matmul_find(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t unit, struct ccl_k_gemm_tile *t, uint32_t *ready)
 {
     const struct ccl_k_map map = a->map;
-    const uint32_t row = ccl_map_row(&map, unit), owner = map.local || map.columns ? map.rank : unit / map.shard_units;
+    const uint32_t owner = map.local || map.columns ? map.rank : unit / map.shard_units;
     t->k0 = 0;
     t->k1 = map.k;
     *ready = map.k;
     if (a->source == CCL_A_GATHERED || (a->source == CCL_A_STAGED && ccl_map_waits(&map, unit))) {
         *ready = a->source == CCL_A_STAGED ? 0 : map.k;
-        t->a = matmul_stage(a, a->space, row, 0);
+        t->a = matmul_stage(a, a->space, unit, 0);
         t->lda = a->stage_ld;
         return 1;
     }

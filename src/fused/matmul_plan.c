@@ -138,7 +138,8 @@ static void fill_needs(const struct ccl_matmul_world *world, enum ccl_matmul_op 
             needs->stage_bytes += plan->land_off;
         }
     } else if (c->algorithm == cclAlgoHbmBuffer) {
-        plan->stage_ld = c->layout == cclMContiguous ? round_pitch(map->m) : round_pitch(map->k);
+        const uint64_t rows = map->columns ? round_pitch(map->m) : map->ranks * round_pitch(map->shard); /* the shard of each rank begins aligned */
+        plan->stage_ld = c->layout == cclMContiguous ? rows : round_pitch(map->k);
         needs->stage_bytes = 2 * plan->stage_ld * (c->layout == cclMContiguous ? map->k : map->m);
         needs->words = (uint64_t)ccl_map_units(map) * map->groups;
     }
