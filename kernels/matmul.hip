@@ -8,6 +8,11 @@
  * Compilers older than clang 17 cannot make buffers: NEEDS __builtin_amdgcn_make_buffer_rsrc */
 #include "matmul_tasks.h"
 
+/* ISA gather_matmul_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 95
+ * ISA gather_matmul_km_kn_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 94
+ * ISA matmul_gather_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 95
+ * ISA matmul_local_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 95 */
+
 #if defined(CCL_ON_NVIDIA)
 #include "matmul_mma.h"
 #else

@@ -23,13 +23,10 @@ static_assert(sizeof(struct matmul_shared) <= CCL_MATMUL_BLOCK_BYTES, "");
 
 /* Found when the K loop is over: in it scalar registers are few. */
 #define MATMUL_OTHERS(a, sh, t, at, kind)
-#define MATMUL_LATE_PLACES(feed, tile, places)                                                                                     \
-    _Pragma("unroll") for (uint32_t d = 0; d < MATMUL_PLACES; d++)                                                                 \
-    {                                                                                                                              \
-        (places)[d] = d < (tile)->more ? (ccl_uniform_u64((feed)->sh->base[ccl_rotate(&(feed)->a->coll, d + 1)]) & ~1ull) +         \
-                                             ((tile)->c - (feed)->a->gemm.c)                                                       \
-                                       : 0;                                                                                        \
-    }
+CCL_DEVICE uint64_t matmul_place(const struct matmul_feed *f, const struct ccl_k_gemm_tile *t, uint32_t d)
+{
+    return d < t->more ? (f->sh->base[ccl_rotate(&f->a->coll, d + 1)] & ~1ull) + (t->c - f->a->gemm.c) : 0;
+}
 
 /* LDS of all kernels; one of them runs in a block. */
 #define MATMUL_CORE(name, rows, a, t, feed)                                               \
@@ -48,7 +45,7 @@ static_assert(sizeof(struct matmul_shared) <= CCL_MATMUL_BLOCK_BYTES, "");
 #define GEMM_KM 0
 #define CCL_GEMM_WAIT_A MATMUL_WAIT_A
 #define GEMM_PLACES MATMUL_PLACES
-#define GEMM_LATE_PLACES MATMUL_LATE_PLACES
+#define GEMM_LATE_PLACES matmul_place
 #include "gemm_cdna_body.h"
 #define MATMUL_FORM _nk_f16
 #define MATMUL_KM 0
@@ -62,7 +59,7 @@ static_assert(sizeof(struct matmul_shared) <= CCL_MATMUL_BLOCK_BYTES, "");
 #define GEMM_KM 0
 #define CCL_GEMM_WAIT_A MATMUL_WAIT_A
 #define GEMM_PLACES MATMUL_PLACES
-#define GEMM_LATE_PLACES MATMUL_LATE_PLACES
+#define GEMM_LATE_PLACES matmul_place
 #include "gemm_cdna_body.h"
 #define MATMUL_FORM _kn_f16
 #define MATMUL_KM 0
@@ -76,7 +73,7 @@ static_assert(sizeof(struct matmul_shared) <= CCL_MATMUL_BLOCK_BYTES, "");
 #define GEMM_KM 0
 #define CCL_GEMM_WAIT_A MATMUL_WAIT_A
 #define GEMM_PLACES MATMUL_PLACES
-#define GEMM_LATE_PLACES MATMUL_LATE_PLACES
+#define GEMM_LATE_PLACES matmul_place
 #include "gemm_cdna_body.h"
 #define MATMUL_FORM _nk_bf16
 #define MATMUL_KM 0
@@ -90,7 +87,7 @@ static_assert(sizeof(struct matmul_shared) <= CCL_MATMUL_BLOCK_BYTES, "");
 #define GEMM_KM 0
 #define CCL_GEMM_WAIT_A MATMUL_WAIT_A
 #define GEMM_PLACES MATMUL_PLACES
-#define GEMM_LATE_PLACES MATMUL_LATE_PLACES
+#define GEMM_LATE_PLACES matmul_place
 #include "gemm_cdna_body.h"
 #define MATMUL_FORM _kn_bf16
 #define MATMUL_KM 0
@@ -104,7 +101,7 @@ static_assert(sizeof(struct matmul_shared) <= CCL_MATMUL_BLOCK_BYTES, "");
 #define GEMM_KM 1
 #define CCL_GEMM_WAIT_A MATMUL_WAIT_A
 #define GEMM_PLACES MATMUL_PLACES
-#define GEMM_LATE_PLACES MATMUL_LATE_PLACES
+#define GEMM_LATE_PLACES matmul_place
 #include "gemm_cdna_body.h"
 #define MATMUL_FORM _km_nk_f16
 #define MATMUL_KM 1
@@ -118,7 +115,7 @@ static_assert(sizeof(struct matmul_shared) <= CCL_MATMUL_BLOCK_BYTES, "");
 #define GEMM_KM 1
 #define CCL_GEMM_WAIT_A MATMUL_WAIT_A
 #define GEMM_PLACES MATMUL_PLACES
-#define GEMM_LATE_PLACES MATMUL_LATE_PLACES
+#define GEMM_LATE_PLACES matmul_place
 #include "gemm_cdna_body.h"
 #define MATMUL_FORM _km_kn_f16
 #define MATMUL_KM 1
@@ -132,7 +129,7 @@ static_assert(sizeof(struct matmul_shared) <= CCL_MATMUL_BLOCK_BYTES, "");
 #define GEMM_KM 1
 #define CCL_GEMM_WAIT_A MATMUL_WAIT_A
 #define GEMM_PLACES MATMUL_PLACES
-#define GEMM_LATE_PLACES MATMUL_LATE_PLACES
+#define GEMM_LATE_PLACES matmul_place
 #include "gemm_cdna_body.h"
 #define MATMUL_FORM _km_nk_bf16
 #define MATMUL_KM 1
@@ -146,7 +143,7 @@ static_assert(sizeof(struct matmul_shared) <= CCL_MATMUL_BLOCK_BYTES, "");
 #define GEMM_KM 1
 #define CCL_GEMM_WAIT_A MATMUL_WAIT_A
 #define GEMM_PLACES MATMUL_PLACES
-#define GEMM_LATE_PLACES MATMUL_LATE_PLACES
+#define GEMM_LATE_PLACES matmul_place
 #include "gemm_cdna_body.h"
 #define MATMUL_FORM _km_kn_bf16
 #define MATMUL_KM 1
