@@ -38,7 +38,35 @@ CCL_DEVICE uint64_t matmul_shard(MATMUL_ARGS a, const struct matmul_shared *sh, 
 #define MATMUL_CORNER 32u /* rows and columns that are turned at a time: both sides stay in the cache */
 #else
 #define MATMUL_CORNER 1u
+#define MATMUL_IN_FLIGHT 8 /* vectors of a thread */
 #endif
+
+/* A fetch as it is. Several loads of a thread are on their way at once: that is what a link wants. */
+CCL_DEVICE void matmul_copy(uint64_t dst, uint64_t ld_dst, uint64_t src, uint64_t ld_src, uint32_t rows, uint32_t bytes)
+{
+#if !defined(CCL_ON_HOST)
+    const uint32_t across = bytes / 16, all = rows * across, threads = ccl_threads();
+    if ((dst | src | ld_dst | ld_src | bytes) % 16 == 0) {
+        for (uint32_t i = ccl_tid(); i < all; i += MATMUL_IN_FLIGHT * threads) {
+            ccl_vec16 v[MATMUL_IN_FLIGHT];
+#pragma unroll
+            for (uint32_t j = 0; j < MATMUL_IN_FLIGHT; j++) {
+                const uint32_t at = i + j * threads < all ? i + j * threads : i, r = at / across;
+                v[j] = *CCL_PTR(const ccl_vec16, src + r * ld_src + (at - r * across) * 16);
+            }
+#pragma unroll
+            for (uint32_t j = 0; j < MATMUL_IN_FLIGHT; j++) {
+                const uint32_t at = i + j * threads, r = at / across;
+                if (at < all) {
+                    *CCL_PTR(ccl_vec16, dst + r * ld_dst + (at - r * across) * 16) = v[j];
+                }
+            }
+        }
+        return;
+    }
+#endif
+    ccl_move_rows(dst, ld_dst, src, ld_src, rows, bytes, 0);
+}
 
 /* rows x cols elements, turned: dst[c][r] = src[r][c]. */
 CCL_DEVICE void matmul_turn(uint64_t dst, uint64_t ld_dst, uint64_t src, uint64_t ld_src, uint32_t rows, uint32_t cols)
@@ -92,7 +120,7 @@ CCL_DEVICE uint32_t matmul_fetch(MATMUL_ARGS a, struct matmul_shared *sh, uint32
         }
         const uint64_t src = matmul_shard(a, sh, owner, b.unit, k, &ld), dst = matmul_stage(a, space, b.unit, k);
         if (a->gemm.a_layout == CCL_GEMM_K_INNER) {
-            ccl_move_rows(dst, MATMUL_BYTES(a->stage_ld), src, MATMUL_BYTES(ld), rows, MATMUL_BYTES(end - k), 0);
+            matmul_copy(dst, MATMUL_BYTES(a->stage_ld), src, MATMUL_BYTES(ld), rows, (uint32_t)MATMUL_BYTES(end - k));
         } else {
             matmul_turn(dst, a->stage_ld, src, ld, rows, end - k);
         }

@@ -13,11 +13,13 @@
 #define HOST_TILE_K 256  /* as deep as the core packs at once */
 #define TILES_A_BLOCK 3  /* at least, so that the last round is short */
 #define MOST_GROUPS 8    /* of K: coarse flags are faster, some are needed to begin early */
+#define MOST_FETCHED (1u << 28) /* elements of a fetch that a GPU's threads count in 32 bits */
 #define FINEST_TILE 32u  /* that a workspace made without a config has ready words for */
 #define FINEST_TILE_K 64u
 
 static uint32_t divide_up(uint64_t a, uint64_t b) { return (uint32_t)((a + b - 1) / b); }
 static uint64_t round_pitch(uint64_t elements) { return ccl_round_up(elements, CCL_GEMM_PITCH); }
+static uint64_t most_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static int least(int64_t a, int64_t b) { return (int)(a < b ? a : b); }
 
 static void choose_tile(const struct ccl_matmul_world *world, const struct ccl_k_map *map, int blocks, cclCallConfig_t *c)
@@ -77,7 +79,12 @@ static cclResult_t fill_map(const char *who, const struct ccl_matmul_world *worl
     map->blocks_k = divide_up(map->k, map->tile_k);
     CCL_CHECK(c->k_per_flag == CCL_UNSET || (c->k_per_flag >= 1 && (uint32_t)c->k_per_flag <= map->blocks_k), cclInvalidArgument, CCL_COLL,
               "%s: config: k_per_flag is %d, but K of %u has %u blocks of gemm_tile_k %u", who, c->k_per_flag, map->k, map->blocks_k, map->tile_k);
-    map->k_per_flag = c->k_per_flag != CCL_UNSET ? (uint32_t)c->k_per_flag : divide_up(map->blocks_k, MOST_GROUPS);
+    const uint64_t most = world->is_host ? UINT32_MAX : most_of(1, MOST_FETCHED / map->tile_m / map->tile_k);
+    CCL_CHECK(c->k_per_flag == CCL_UNSET || (uint64_t)c->k_per_flag <= most, cclInvalidArgument, CCL_COLL,
+              "%s: config: k_per_flag is %d, but a GPU fetches at most %llu blocks of %u x %u at once", who, c->k_per_flag, (unsigned long long)most,
+              map->tile_m, map->tile_k);
+    const uint32_t coarse = divide_up(map->blocks_k, MOST_GROUPS);
+    map->k_per_flag = c->k_per_flag != CCL_UNSET ? (uint32_t)c->k_per_flag : coarse <= most ? coarse : (uint32_t)most;
     map->groups = divide_up(map->blocks_k, map->k_per_flag);
     map->own_fetched = hbm && !map->columns && c->layout == cclMContiguous;
     map->pushes = hbm && c->fetch == cclFetchPush;
@@ -87,8 +94,10 @@ static cclResult_t fill_map(const char *who, const struct ccl_matmul_world *worl
     CCL_CHECK(c->group_m == CCL_UNSET || (c->group_m >= 1 && (uint32_t)c->group_m <= walked), cclInvalidArgument, CCL_COLL,
               "%s: config: group_m is %d, but there are %u rows of tiles of gemm_tile_m %u in %s", who, c->group_m, walked, map->tile_m,
               map->columns ? "m" : "a shard");
-    map->group_m = c->group_m != CCL_UNSET ? (uint32_t)c->group_m : own != 0 ? (own < 4 ? own : 4) : 1;
-    map->group_remote = map->columns && c->group_m != CCL_UNSET ? (uint32_t)c->group_m : 1;
+    /* GPU: what runs at one time is a patch that its cache holds; behind the own shard as many units as the blocks compute at one time, for they arrive together. */
+    const uint32_t patch = world->is_host ? 4 : 8, at_once = world->is_host ? 1 : (uint32_t)world->auto_blocks / map->tiles_n;
+    map->group_m = c->group_m != CCL_UNSET ? (uint32_t)c->group_m : own != 0 ? (own < patch ? own : patch) : 1;
+    map->group_remote = map->columns && c->group_m != CCL_UNSET ? (uint32_t)c->group_m : at_once <= 1 || rest == 0 ? 1 : at_once < rest ? at_once : rest;
     const uint64_t tiles = (uint64_t)units * map->tiles_n;
     const uint64_t fetches = !hbm ? 0
                              : map->pushes ? (uint64_t)own * map->groups * (map->ranks - 1)
@@ -211,15 +220,13 @@ cclResult_t ccl_matmul_plan(const char *who, enum ccl_matmul_op op, const struct
     return cclSuccess;
 }
 
-static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
 void ccl_matmul_add_needs(struct ccl_matmul_needs *sum, const struct ccl_matmul_needs *n)
 {
-    sum->words = most(sum->words, n->words);
-    sum->stage_bytes = most(sum->stage_bytes, n->stage_bytes);
-    sum->copy_bytes = most(sum->copy_bytes, n->copy_bytes);
-    sum->block_bytes = most(sum->block_bytes, n->block_bytes);
-    sum->blocks = most(sum->blocks, n->blocks);
+    sum->words = most_of(sum->words, n->words);
+    sum->stage_bytes = most_of(sum->stage_bytes, n->stage_bytes);
+    sum->copy_bytes = most_of(sum->copy_bytes, n->copy_bytes);
+    sum->block_bytes = most_of(sum->block_bytes, n->block_bytes);
+    sum->blocks = most_of(sum->blocks, n->blocks);
 }
 
 cclResult_t ccl_matmul_plan_needs(const char *who, const struct ccl_matmul_world *world, const cclMatmulDesc_t *d, const cclCallConfig_t *config,
@@ -231,7 +238,7 @@ cclResult_t ccl_matmul_plan_needs(const char *who, const struct ccl_matmul_world
     memset(needs, 0, sizeof(*needs));
     CCL_TRY(ccl_matmul_plan(who, op, world, d, &c, &plan));
     ccl_matmul_add_needs(needs, &plan.needs);
-    needs->blocks = most(needs->blocks, (uint64_t)(c.comm_sms != CCL_UNSET ? c.comm_sms : world->auto_blocks));
+    needs->blocks = most_of(needs->blocks, (uint64_t)(c.comm_sms != CCL_UNSET ? c.comm_sms : world->auto_blocks));
     if (op == CCL_MATMUL_ALL_GATHER || (c.algorithm != CCL_UNSET && c.algorithm != cclAlgoAuto && c.algorithm != cclAlgoHbmBuffer)) {
         return cclSuccess;
     }
@@ -253,6 +260,6 @@ cclResult_t ccl_matmul_plan_needs(const char *who, const struct ccl_matmul_world
     const uint32_t tile_k = c.gemm_tile_k != CCL_UNSET ? (uint32_t)c.gemm_tile_k : FINEST_TILE_K;
     const uint32_t groups = divide_up(divide_up(plan.map.k, tile_k), c.k_per_flag != CCL_UNSET ? (uint64_t)c.k_per_flag : 1);
     const uint64_t units = plan.map.columns ? divide_up(plan.map.m, tile_m) : (uint64_t)plan.map.ranks * divide_up(plan.map.shard, tile_m);
-    needs->words = most(needs->words, units * groups);
+    needs->words = most_of(needs->words, units * groups);
     return cclSuccess;
 }
