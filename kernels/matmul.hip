@@ -6,14 +6,18 @@
  * are multiples of 16, pitches of 8 elements.
  *
  * Compilers older than clang 17 cannot make buffers: NEEDS __builtin_amdgcn_make_buffer_rsrc */
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define MATMUL_ALONE /* one thread of a block loads */
+#define CCL_DEVICE_SLOW static __device__ __forceinline__ /* with calls in the kernel ptxas finds no registers for the warpgroups that multiply */
+#endif
 #include "matmul_tasks.h"
 
-/* ISA gather_matmul_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 95
- * ISA gather_matmul_km_kn_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 94
- * ISA matmul_gather_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 95
- * ISA matmul_local_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 95 */
+/* ISA matmul_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 95
+ * ISA matmul_km_kn_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 94 */
 
-#if defined(CCL_ON_NVIDIA)
+#if defined(CCL_ON_NVIDIA) && defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#include "matmul_wgmma.h"
+#elif defined(CCL_ON_NVIDIA)
 #include "matmul_mma.h"
 #else
 #include "matmul_cdna.h"

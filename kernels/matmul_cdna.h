@@ -22,10 +22,10 @@
 static_assert(sizeof(struct matmul_shared) <= CCL_MATMUL_BLOCK_BYTES, "");
 
 /* Found when the K loop is over: in it scalar registers are few. */
-#define MATMUL_OTHERS(a, sh, t, at, kind)
+#define MATMUL_OTHERS(a, sh, t)
 CCL_DEVICE uint64_t matmul_place(const struct matmul_feed *f, const struct ccl_k_gemm_tile *t, uint32_t d)
 {
-    return d < t->more ? (f->sh->base[ccl_rotate(&f->a->coll, d + 1)] & ~1ull) + (t->c - f->a->gemm.c) : 0;
+    return d < t->more ? matmul_other(f->a, f->sh, t, d) : 0;
 }
 
 /* LDS of all kernels; one of them runs in a block. */

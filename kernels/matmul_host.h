@@ -6,10 +6,7 @@
 
 #define MATMUL_KERNEL(name) CCL_KERNEL(name, struct ccl_k_matmul_args)
 #define MATMUL_SHARED(a, sh) struct matmul_shared shared_, *const sh = &shared_
-#define MATMUL_OTHERS(a, sh, t, at, kind)      \
-    if ((kind) == MATMUL_GATHERS_C) {            \
-        matmul_set_others(a, sh, &(t), at);      \
-    }
+#define MATMUL_OTHERS(a, sh, t) matmul_set_others(a, sh, &(t))
 
 /* The scratch of a block is its own. */
 #define CCL_MATMUL_CORE(a, t, sh, feed) ccl_host_gemm(&(a)->gemm, t, (void *)((a)->scratch + ccl_bid() * (a)->scratch_bytes))

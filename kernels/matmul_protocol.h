@@ -146,11 +146,20 @@ CCL_DEVICE uint32_t matmul_meet(MATMUL_ARGS a, struct matmul_shared *sh, uint32_
     return sh->bad == CCL_BAD_NONE;
 }
 
-/* All threads. Another block, or another rank, has failed: take no more tasks. */
+/* One thread. Another block, or another rank, has failed: take no more tasks. */
+CCL_DEVICE uint32_t matmul_stopped_one(MATMUL_ARGS a, struct matmul_shared *sh)
+{
+    if (sh->bad == CCL_BAD_NONE && ccl_told_to_stop(&a->coll)) {
+        matmul_set_bad(a, sh, CCL_BAD_STOP, a->coll.rank);
+    }
+    return sh->bad != CCL_BAD_NONE;
+}
+
+/* The same by all threads. */
 CCL_DEVICE uint32_t matmul_stopped(MATMUL_ARGS a, struct matmul_shared *sh)
 {
-    if (ccl_tid() == 0 && sh->bad == CCL_BAD_NONE && ccl_told_to_stop(&a->coll)) {
-        matmul_set_bad(a, sh, CCL_BAD_STOP, a->coll.rank);
+    if (ccl_tid() == 0) {
+        matmul_stopped_one(a, sh);
     }
     matmul_sync();
     return sh->bad != CCL_BAD_NONE;
@@ -248,28 +257,34 @@ CCL_DEVICE void matmul_last_out(MATMUL_ARGS a, struct matmul_shared *sh, uint32_
     ccl_store_relaxed_agent_u64((uint64_t)&state->outs, 0); /* the next launch starts behind this one's end (S) */
 }
 
-/* All threads, when the block has no more tasks or has failed. exposed: peers store into memory of this rank's user. */
-CCL_DEVICE void matmul_leave(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t exposed)
+/* One thread, when the block has no more tasks or has failed, behind a barrier of the block. */
+CCL_DEVICE void matmul_leave_one(MATMUL_ARGS a, struct matmul_shared *sh)
 {
     CCL_ARGS c = &a->coll;
     struct ccl_k_matmul_state *state = matmul_state(a);
+    if (__builtin_expect(sh->bad != CCL_BAD_NONE, 0)) {
+        if (!sh->late) {
+            ccl_raise(c, sh->n, sh->bad, sh->peer, ccl_called_of(c)); /* now, so that nobody waits for this block */
+            ccl_revoke(c, sh->n);
+        }
+        ccl_store_relaxed_agent_u64((uint64_t)&state->bad, 1);
+    } else {
+        CCL_TRACE_NOTE(c, sh->n, CCL_TRACE_SENT);
+    }
+    /* Release: what this block has done; acquire: what all others have. */
+    if (ccl_atomic_add_acq_rel_agent_u64(&state->outs, 1) == ccl_grid() - 1) {
+        matmul_last_out(a, sh, a->kind == CCL_MATMUL_GATHERS_C || a->map.pushes); /* peers store into memory of this rank's user */
+    } else if (sh->bad == CCL_BAD_NONE) {
+        CCL_TRACE_NOTE(c, sh->n, CCL_TRACE_END);
+    }
+}
+
+/* The same by all threads. */
+CCL_DEVICE void matmul_leave(MATMUL_ARGS a, struct matmul_shared *sh)
+{
     ccl_block_release_system();
     if (ccl_tid() == 0) {
-        if (__builtin_expect(sh->bad != CCL_BAD_NONE, 0)) {
-            if (!sh->late) {
-                ccl_raise(c, sh->n, sh->bad, sh->peer, ccl_called_of(c)); /* now, so that nobody waits for this block */
-                ccl_revoke(c, sh->n);
-            }
-            ccl_store_relaxed_agent_u64((uint64_t)&state->bad, 1);
-        } else {
-            CCL_TRACE_NOTE(c, sh->n, CCL_TRACE_SENT);
-        }
-        /* Release: what this block has done; acquire: what all others have. */
-        if (ccl_atomic_add_acq_rel_agent_u64(&state->outs, 1) == ccl_grid() - 1) {
-            matmul_last_out(a, sh, exposed);
-        } else if (sh->bad == CCL_BAD_NONE) {
-            CCL_TRACE_NOTE(c, sh->n, CCL_TRACE_END);
-        }
+        matmul_leave_one(a, sh);
     }
 }
 

@@ -11,13 +11,20 @@
 
 /* ---- where A lies ---- */
 
-/* Where the unit is staged. With k outside the shard of each rank begins at a multiple of 8 rows, as cores want it. */
+/* First row of a unit that is staged with k outside: there the shard of each rank begins at a multiple of 8 rows, as cores want it. */
+CCL_DEVICE uint32_t matmul_turned_row(MATMUL_ARGS a, uint32_t unit)
+{
+    const struct ccl_k_map map = a->map;
+    const uint32_t pad = (0u - map.shard) % CCL_GEMM_PITCH;
+    return ccl_map_row(&map, unit) + (map.columns ? 0 : unit / map.shard_units * pad);
+}
+
+/* Where the unit is staged. */
 CCL_DEVICE uint64_t matmul_stage(MATMUL_ARGS a, uint64_t space, uint32_t unit, uint32_t k)
 {
     const struct ccl_k_map map = a->map;
-    const uint32_t row = ccl_map_row(&map, unit), pad = (0u - map.shard) % CCL_GEMM_PITCH;
-    const uint64_t turned = row + (map.columns ? 0 : (uint64_t)unit / map.shard_units * pad);
-    const uint64_t at = a->gemm.a_layout == CCL_GEMM_K_INNER ? row * a->stage_ld + k : k * a->stage_ld + turned;
+    const uint64_t row = ccl_map_row(&map, unit);
+    const uint64_t at = a->gemm.a_layout == CCL_GEMM_K_INNER ? row * a->stage_ld + k : k * a->stage_ld + matmul_turned_row(a, unit);
     return space + a->stage_off + MATMUL_BYTES(at);
 }
 
@@ -135,17 +142,62 @@ CCL_DEVICE uint32_t matmul_fetch(MATMUL_ARGS a, struct matmul_shared *sh, uint32
     return 1;
 }
 
+/* All threads: what comes before the tiles. */
+CCL_DEVICE void matmul_begin(MATMUL_ARGS a, struct matmul_shared *sh)
+{
+    uint32_t item, good = 1;
+    if (a->kind == CCL_MATMUL_IS_LOCAL) {
+        if (ccl_tid() == 0) {
+            sh->n = sh->epoch = 0;
+            sh->bad = CCL_BAD_NONE;
+        }
+        matmul_sync();
+        return;
+    }
+    matmul_enter(a, sh);
+    for (uint32_t d = 1; d < a->coll.n && good && a->kind == CCL_MATMUL_GATHERS_C; d++) {
+        good = matmul_meet(a, sh, ccl_rotate(&a->coll, d));
+    }
+    if (matmul_position(sh) < a->fetchers) { /* only with GATHERS_A */
+        while (!matmul_stopped(a, sh) && (item = matmul_ticket(sh, &matmul_state(a)->fetch)) < a->map.fetches) {
+            if (!matmul_fetch(a, sh, item)) {
+                break;
+            }
+        }
+    }
+    CCL_TRACE_NOTE_FIRST(&a->coll, sh->n, CCL_TRACE_MET);
+}
+
 /* ---- what a tile multiplies ---- */
 
-enum matmul_kind { MATMUL_GATHERS_A, MATMUL_GATHERS_C, MATMUL_IS_LOCAL };
+/* Which part of C tile `item` is, and its column of tiles. km: A is staged as [k][m], known when it is compiled. */
+CCL_DEVICE void matmul_place_tile(MATMUL_ARGS a, uint32_t item, uint32_t km, struct ccl_k_gemm_tile *t, uint32_t *column)
+{
+    const struct ccl_k_map map = a->map;
+    const uint32_t gathers_c = !km && a->kind == CCL_MATMUL_GATHERS_C;
+    ccl_map_tile(&map, item, &t->unit, column);
+    t->row = ccl_map_row(&map, t->unit);
+    t->rows = ccl_map_rows(&map, t->unit);
+    t->col = *column * map.tile_n;
+    t->cols = map.n - t->col < map.tile_n ? map.n - t->col : map.tile_n;
+    t->c = a->gemm.c + MATMUL_BYTES((t->row + (gathers_c ? (uint64_t)map.rank * map.shard : 0)) * a->gemm.ldc + t->col);
+    t->more = gathers_c ? map.ranks - 1 : 0;
+    t->others = 0;
+}
 
-/* cclMatmulAllGather: where the tile goes at the peers, `at` bytes behind the start of C, in rotation. The core's barriers stand in front of the first look. */
-CCL_DEVICE void matmul_set_others(MATMUL_ARGS a, struct matmul_shared *sh, struct ccl_k_gemm_tile *t, uint64_t at)
+/* cclMatmulAllGather: where the tile goes at the peer that is d + 1 rotations on. */
+CCL_DEVICE uint64_t matmul_other(MATMUL_ARGS a, const struct matmul_shared *sh, const struct ccl_k_gemm_tile *t, uint32_t d)
+{
+    return (sh->base[ccl_rotate(&a->coll, d + 1)] & ~1ull) + (t->c - a->gemm.c);
+}
+
+/* All of these places, in rotation. The core's barriers stand in front of the first look. */
+CCL_DEVICE void matmul_set_others(MATMUL_ARGS a, struct matmul_shared *sh, struct ccl_k_gemm_tile *t)
 {
     t->others = sh->others;
     if (ccl_tid() == 0) {
-        for (uint32_t d = 1; d < a->map.ranks; d++) {
-            sh->others[d - 1] = (sh->base[ccl_rotate(&a->coll, d)] & ~1ull) + at;
+        for (uint32_t d = 0; d < t->more; d++) {
+            sh->others[d] = matmul_other(a, sh, t, d);
         }
     }
 }
@@ -172,22 +224,32 @@ CCL_DEVICE uint32_t matmul_await(MATMUL_ARGS a, struct matmul_shared *sh, uint32
 
 #else
 
-/* Wait until a group of a unit is in the workspace. */
+/* Wait until a group of a unit is in the workspace. The first thread of a block. */
+CCL_DEVICE void matmul_await_one(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t unit, uint32_t group)
+{
+    const struct ccl_k_map map = a->map;
+    uint32_t k0, k1, end, bad = CCL_BAD_NONE;
+    ccl_map_columns(&map, group, &k0, &k1);
+    const uint32_t owner = ccl_map_owner(&map, unit, k0, k1, &end);
+    CCL_TRACE_NOTE_BEGIN(from);
+    ccl_wait_word(&a->coll, a->space + 8 * ccl_map_ready(&map, unit, group), sh->epoch, 1, owner, 0, &bad);
+    CCL_TRACE_NOTE_SPAN(&a->coll, sh->n, CCL_TRACE_WAIT, from, unit, group);
+    if (bad != CCL_BAD_NONE) {
+        matmul_set_bad(a, sh, bad, owner);
+    }
+}
+
+/* The same for all threads; MATMUL_ALONE: for that one, and the others do not ask. */
 CCL_DEVICE uint32_t matmul_await(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t unit, uint32_t group)
 {
+#if defined(MATMUL_ALONE)
+    matmul_await_one(a, sh, unit, group);
+#else
     if (ccl_tid() == 0) {
-        const struct ccl_k_map map = a->map;
-        uint32_t k0, k1, end, bad = CCL_BAD_NONE;
-        ccl_map_columns(&map, group, &k0, &k1);
-        const uint32_t owner = ccl_map_owner(&map, unit, k0, k1, &end);
-        CCL_TRACE_NOTE_BEGIN(from);
-        ccl_wait_word(&a->coll, a->space + 8 * ccl_map_ready(&map, unit, group), sh->epoch, 1, owner, 0, &bad);
-        CCL_TRACE_NOTE_SPAN(&a->coll, sh->n, CCL_TRACE_WAIT, from, unit, group);
-        if (bad != CCL_BAD_NONE) {
-            matmul_set_bad(a, sh, bad, owner);
-        }
+        matmul_await_one(a, sh, unit, group);
     }
     matmul_sync();
+#endif
     return sh->bad == CCL_BAD_NONE;
 }
 

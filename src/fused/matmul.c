@@ -200,29 +200,62 @@ static void fill_args(cclComm_t comm, const struct cclMatmulWorkspace *ws, const
     a->coll.rows = a->coll.row_bytes = 0;
 }
 
-/* host: of the host backend. first: the first form of its family on GPUs. */
-static enum ccl_kernel kernel_of(cclComm_t comm, const struct ccl_k_gemm *g, enum ccl_kernel host, enum ccl_kernel first)
+/* AMD has a kernel for each form. */
+static enum ccl_kernel kernel_of(const struct ccl_matmul_world *world, const struct ccl_k_gemm *g)
 {
-    const bool kn = g->b_layout == CCL_GEMM_K_OUTER, bf16 = g->type == CCL_GEMM_BF16;
-    const int km = first == CCL_KERNEL_gather_matmul_nk_f16 && g->a_layout == CCL_GEMM_K_OUTER
-                       ? CCL_KERNEL_gather_matmul_km_nk_f16 - CCL_KERNEL_gather_matmul_nk_f16
-                       : 0;
-    return comm->props.is_host ? host : (enum ccl_kernel)((int)first + km + (int)bf16 * 2 + (int)kn);
+    const int km = g->a_layout == CCL_GEMM_K_OUTER, bf16 = g->type == CCL_GEMM_BF16, kn = g->b_layout == CCL_GEMM_K_OUTER;
+    if (world->is_host) {
+        return CCL_KERNEL_matmul;
+    }
+    return world->core == CCL_MATRIX_CORE_wgmma ? CCL_KERNEL_matmul_wgmma
+           : world->core == CCL_MATRIX_CORE_mma ? CCL_KERNEL_matmul_mma
+                                                : (enum ccl_kernel)(CCL_KERNEL_matmul_nk_f16 + 4 * km + 2 * bf16 + kn);
 }
 
-static cclResult_t launch(cclComm_t comm, const struct cclMatmulWorkspace *ws, enum ccl_kernel host, enum ccl_kernel first,
-                          const struct ccl_k_matmul_args *a, struct cclStream *stream)
+/* The matrices as the tensor memory accelerator finds them. */
+static cclResult_t make_maps(cclComm_t comm, const struct cclMatmulWorkspace *ws, const struct ccl_k_matmul_args *a, struct ccl_k_matmul_tma_args *t)
+{
+    const cclMatmulDesc_t *d = &ws->desc;
+    const struct ccl_k_map *map = &a->map;
+    const size_t rows = map->columns ? map->m : d->shard, cols = map->columns ? d->shard : d->k;
+    const bool km = a->gemm.a_layout == CCL_GEMM_K_OUTER, kn = a->gemm.b_layout == CCL_GEMM_K_OUTER;
+    const void *staged = ws->space + ws->stage_off;
+    memset(t, 0, offsetof(struct ccl_k_matmul_tma_args, all));
+    t->b_rows = map->tile_n <= CCL_WGMMA_NARROW ? CCL_WGMMA_NARROW : ccl_matmul_core(&(struct ccl_matmul_world){.core = CCL_MATRIX_CORE_wgmma})->tile_n;
+    t->all = *a;
+    CCL_TRY(comm->rt->tensor_map(&t->own, (const void *)a->gemm.a, rows, cols, a->gemm.lda, CCL_WGMMA_ROWS));
+    if (a->source == CCL_A_REMOTE && map->ranks > 1 && !map->local) {
+        CCL_TRY(comm->rt->tensor_map(&t->copy, ws->space + ws->copy_off, rows, cols, a->copy_ld, CCL_WGMMA_ROWS));
+    }
+    if (a->source != CCL_A_REMOTE && km) {
+        const size_t all = map->columns ? map->m : (map->ranks - 1) * ccl_round_up(d->shard, CCL_GEMM_PITCH) + d->shard;
+        CCL_TRY(comm->rt->tensor_map(&t->staged, staged, d->k, all, a->stage_ld, CCL_MATRIX_TILE_K));
+    } else if (a->source != CCL_A_REMOTE) {
+        CCL_TRY(comm->rt->tensor_map(&t->staged, staged, d->m, d->k, a->stage_ld, CCL_WGMMA_ROWS));
+    }
+    return kn ? comm->rt->tensor_map(&t->b, (const void *)a->gemm.b, d->k, d->n, a->gemm.ldb, CCL_MATRIX_TILE_K)
+              : comm->rt->tensor_map(&t->b, (const void *)a->gemm.b, d->n, d->k, a->gemm.ldb, t->b_rows);
+}
+
+static cclResult_t launch(cclComm_t comm, const struct cclMatmulWorkspace *ws, enum ccl_k_matmul_kind kind, struct ccl_k_matmul_args *a,
+                          struct cclStream *stream)
 {
     const struct ccl_matmul_world world = ccl_matmul_world(comm);
     const struct ccl_matmul_core *core = ccl_matmul_core(&world);
-    const struct ccl_launch l = {.kernel = kernel_of(comm, &a->gemm, host, first),
+    const bool maps = core != NULL && world.core == CCL_MATRIX_CORE_wgmma;
+    struct ccl_k_matmul_tma_args with_maps;
+    a->kind = kind;
+    if (maps) {
+        CCL_TRY(make_maps(comm, ws, a, &with_maps));
+    }
+    const struct ccl_launch l = {.kernel = kernel_of(&world, &a->gemm),
                                  .device = comm->device,
                                  .traced = comm->trace != NULL && ws->plan.effective.trace != 0,
                                  .grid = ws->plan.grid,
                                  .threads = core != NULL ? core->threads : 1,
                                  .shared_bytes = core != NULL ? core->shared_bytes : 0,
                                  .host_threads = (uint32_t)comm->agreed.host_blocks,
-                                 .args = a,
+                                 .args = maps ? (const void *)&with_maps : a,
                                  .args_bytes = (uint32_t)offsetof(struct ccl_k_matmul_args, coll) + comm->args_bytes};
     return comm->rt->launch(stream, &l);
 }
@@ -244,19 +277,19 @@ static cclResult_t enqueue_links(cclComm_t comm, const struct cclMatmulWorkspace
             char *stage = ws->space + ws->stage_off, *land = stage + ws->plan.land_off + 2 * r * (size_t)a->map.m * ws->plan.land_ld;
             CCL_TRY(copy_rows(comm, stage + 2 * r * (size_t)d->shard, ws->plan.stage_ld, land, ws->plan.land_ld, d->shard, d->m, stream));
         }
-        return launch(comm, ws, CCL_KERNEL_matmul_local, CCL_KERNEL_matmul_local_nk_f16, a, stream);
+        return launch(comm, ws, CCL_MATMUL_IS_LOCAL, a, stream);
     }
     if (call->op == CCL_ALL_GATHER_MATMUL) {
         if (copied) {
             const bool columns = d->gather == cclGatherColumns;
             CCL_TRY(copy_rows(comm, copy, a->copy_ld, call->a, d->lda, columns ? d->shard : d->k, columns ? d->m : d->shard, stream));
         }
-        return launch(comm, ws, CCL_KERNEL_gather_matmul, CCL_KERNEL_gather_matmul_nk_f16, a, stream);
+        return launch(comm, ws, CCL_MATMUL_GATHERS_A, a, stream);
     }
     if (copied) {
         a->gemm.c = (uint64_t)copy;
     }
-    CCL_TRY(launch(comm, ws, CCL_KERNEL_matmul_gather, CCL_KERNEL_matmul_gather_nk_f16, a, stream));
+    CCL_TRY(launch(comm, ws, CCL_MATMUL_GATHERS_C, a, stream));
     return copied ? copy_rows(comm, call->c, d->ldc, copy, d->ldc, d->n, d->m, stream) : cclSuccess;
 }
 

@@ -22,13 +22,23 @@ static uint64_t round_pitch(uint64_t elements) { return ccl_round_up(elements, C
 static uint64_t most_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static int least(int64_t a, int64_t b) { return (int)(a < b ? a : b); }
 
+/* Columns of a tile of core wgmma: the last round of tiles may be short, and narrower tiles may fill it. */
+static int wgmma_columns(const struct ccl_k_map *map, uint64_t units, int blocks)
+{
+    const uint64_t wide = divide_up(units * divide_up(map->n, 256), (uint64_t)blocks) * 256ull;
+    const uint64_t narrow = divide_up(units * divide_up(map->n, CCL_WGMMA_NARROW), (uint64_t)blocks) * (uint64_t)CCL_WGMMA_NARROW;
+    return narrow < wide ? (int)CCL_WGMMA_NARROW : 256;
+}
+
 static void choose_tile(const struct ccl_matmul_world *world, const struct ccl_k_map *map, int blocks, cclCallConfig_t *c)
 {
     const uint32_t rows = map->columns ? map->m : map->shard, shards = map->columns || map->local ? 1 : map->ranks;
     const struct ccl_matmul_core *core = ccl_matmul_core(world);
     if (core != NULL) { /* one form, which masks what a smaller tile leaves out */
         c->gemm_tile_m = c->gemm_tile_m != CCL_UNSET ? c->gemm_tile_m : least(core->tile_m, (int64_t)ccl_round_up(rows, CCL_MATRIX_TILE));
-        c->gemm_tile_n = c->gemm_tile_n != CCL_UNSET ? c->gemm_tile_n : least(core->tile_n, (int64_t)ccl_round_up(map->n, CCL_MATRIX_TILE));
+        const uint64_t units = (uint64_t)divide_up(rows, (uint64_t)c->gemm_tile_m) * shards;
+        const int columns = world->core == CCL_MATRIX_CORE_wgmma ? wgmma_columns(map, units, blocks) : (int)core->tile_n;
+        c->gemm_tile_n = c->gemm_tile_n != CCL_UNSET ? c->gemm_tile_n : least(columns, (int64_t)ccl_round_up(map->n, CCL_MATRIX_TILE));
         c->gemm_tile_k = c->gemm_tile_k != CCL_UNSET ? c->gemm_tile_k : least(CCL_MATRIX_TILE_K, (int64_t)ccl_round_up(map->k, CCL_MATRIX_TILE));
         return;
     }

@@ -134,6 +134,15 @@ struct ccl_cuda_copy_side {
     void *array;
     size_t pitch;
 };
+/* Of cuTensorMapEncodeTiled: CU_TENSOR_MAP_... */
+enum {
+    CCL_CUDA_MAP_UINT16 = 1,         /* DATA_TYPE_UINT16 */
+    CCL_CUDA_MAP_NOT_INTERLEAVED = 0, /* INTERLEAVE_NONE */
+    CCL_CUDA_MAP_SWIZZLE_128 = 3,    /* SWIZZLE_128B */
+    CCL_CUDA_MAP_PROMOTE_128 = 2,    /* L2_PROMOTION_L2_128B */
+    CCL_CUDA_MAP_FILL_ZEROS = 0      /* FLOAT_OOB_FILL_NONE */
+};
+
 struct ccl_cuda_copy_2d { /* CUDA_MEMCPY2D */
     struct ccl_cuda_copy_side src, dst;
     size_t row_bytes, rows;

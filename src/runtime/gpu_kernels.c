@@ -189,8 +189,8 @@ static cclResult_t capacity(const struct ccl_gpu_device *d, int *blocks)
     return cclSuccess;
 }
 
-/* The core of fused matrix products, if all of its kernels are there, and how many blocks of any of them the device runs at once. */
-static cclResult_t find_matrix_core(struct ccl_gpu_device *d)
+/* Fused matrix products run on this core: its kernels first .. last are all there, and so many blocks of any of them run at once. */
+static cclResult_t try_matrix_core(struct ccl_gpu_device *d, enum ccl_matrix_core core, int first, int last)
 {
     static const struct {
         int threads;
@@ -200,9 +200,8 @@ static cclResult_t find_matrix_core(struct ccl_gpu_device *d)
         CCL_MATRIX_CORE_LIST(CCL_M)
 #undef CCL_M
     };
-    const enum ccl_matrix_core core = ccl_gpu.vendor == CCL_GPU_NVIDIA ? CCL_MATRIX_CORE_mma : CCL_MATRIX_CORE_cdna;
     int least = INT_MAX;
-    for (int k = CCL_FIRST_MATMUL_KERNEL; k < CCL_NUM_KERNELS; k++) {
+    for (int k = first; k <= last; k++) {
         int n = 0;
         if (d->kernels[k].handle == NULL || d->kernels[k].max_shared < cores[core].shared) {
             return cclSuccess;
@@ -215,6 +214,15 @@ static cclResult_t find_matrix_core(struct ccl_gpu_device *d)
         d->props.matrix_blocks = least * d->props.units;
     }
     return cclSuccess;
+}
+
+static cclResult_t find_matrix_core(struct ccl_gpu_device *d)
+{
+    if (ccl_gpu.vendor == CCL_GPU_AMD) {
+        return try_matrix_core(d, CCL_MATRIX_CORE_cdna, CCL_FIRST_MATMUL_KERNEL, CCL_KERNEL_matmul_mma - 1);
+    }
+    CCL_TRY(try_matrix_core(d, CCL_MATRIX_CORE_mma, CCL_KERNEL_matmul_mma, CCL_KERNEL_matmul_mma));
+    return ccl_gpu.tensor_map == NULL ? cclSuccess : try_matrix_core(d, CCL_MATRIX_CORE_wgmma, CCL_KERNEL_matmul_wgmma, CCL_KERNEL_matmul_wgmma);
 }
 
 cclResult_t ccl_gpu_load_kernels(struct ccl_gpu_device *d)

@@ -103,6 +103,16 @@ static cclResult_t gpu_copy_2d(void *dst, size_t ld_dst, const void *src, size_t
     RETURN_CALL(setup, copy_2d, &desc, stream);
 }
 
+static cclResult_t gpu_tensor_map(void *map, const void *ptr, size_t rows, size_t cols, size_t ld, uint32_t box_rows)
+{
+    const uint64_t dims[2] = {cols, rows}, strides[1] = {2 * ld};
+    const uint32_t box[2] = {64, box_rows}, steps[2] = {1, 1};
+    CCL_CHECK(ccl_gpu.tensor_map != NULL, cclInvalidUsage, CCL_RT, "tensor_map: this driver has no tensor maps");
+    int error = ccl_gpu.tensor_map(map, CCL_CUDA_MAP_UINT16, 2, (void *)(uintptr_t)ptr, dims, strides, box, steps, CCL_CUDA_MAP_NOT_INTERLEAVED,
+                                   CCL_CUDA_MAP_SWIZZLE_128, CCL_CUDA_MAP_PROMOTE_128, CCL_CUDA_MAP_FILL_ZEROS);
+    return CCL_LIKELY(error == 0) ? cclSuccess : ccl_gpu_failed(error, "tensor_map");
+}
+
 static cclResult_t gpu_fill(void *dst, int byte, size_t bytes, struct cclStream *stream)
 {
     CCL_CHECK(bytes == 0 || dst != NULL, cclInvalidArgument, CCL_RT, "fill of %zu bytes at %p", bytes, dst);
@@ -238,6 +248,7 @@ const struct ccl_runtime_ops ccl_runtime_gpu = {
     .mem_close = ccl_gpu_mem_close,
     .copy = gpu_copy,
     .copy_2d = gpu_copy_2d,
+    .tensor_map = gpu_tensor_map,
     .fill = gpu_fill,
     .stream_create = gpu_stream_create,
     .stream_destroy = gpu_stream_destroy,
