@@ -350,7 +350,7 @@ static void run_shapes(struct run *r, int gather, shape_fn measure_shape, int *s
             bench_note(&r->s, "skipped: %zu x %zu x %zu: %s does not divide by %d ranks", m, n, k, gather == cclGatherColumns ? "K" : "M", r->s.ranks);
             continue;
         }
-        bool good = bench_product_create(&r->p, &r->s, gather, o->b_layout == BENCH_B_NK, m, n, k, (cclDataType_t)dtype, (uint64_t)o->seed);
+        bool good = bench_product_create(&r->p, &r->s, gather, o->b_layout == BENCH_B_NK, o->buffers.values[0] != BENCH_PLAIN, m, n, k, (cclDataType_t)dtype, (uint64_t)o->seed);
         good = good && measure_shape(r, status);
         *status = good ? *status : 1;
         bench_product_destroy(&r->p, &r->s);

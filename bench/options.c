@@ -43,7 +43,7 @@ static const struct option options_table[] = {
      "ROWSxCOLUMNS of a tile, or auto (default auto); with --bytes 1xCOLUMNS"},
     {"--peers-per-wait", "LIST", INTEGERS, FIELD(peers_per_wait), NULL, BENCH_PEERS_ALL, INT_MAX,
      "peers served between two waits: 1, 2, 4, all, or auto (default auto)"},
-    {"--buffers", "LIST", NAMES, FIELD(buffers), bench_kinds, 0, 0, "kind of send and receive buffers (default heap)"},
+    {"--buffers", "LIST", NAMES, FIELD(buffers), bench_kinds, 0, 0, "kind of send and receive buffers (default heap); matrix products: plain or not, where comm_us goes"},
     {"--mode", "LIST", NAMES, FIELD(mode), bench_modes, 0, 0,
      "eager: synchronise after each call; batch: after 100 calls; graph: replays of a graph of up to 100 calls (default eager)"},
     {"--variant", "LIST", NAMES, FIELD(variant), bench_variants, 0, 0, "how data moves (default auto)"},

@@ -92,14 +92,29 @@ static cclResult_t fill(struct bench_session *s, struct part p)
     return bench_chunks(s, 2 * p.rows * p.ld, fill_chunk, &p, NULL);
 }
 
-bool bench_product_create(struct bench_product *p, struct bench_session *s, int gather, bool b_transposed, size_t m, size_t n, size_t k, cclDataType_t type,
-                          uint64_t seed)
+static cclResult_t allocate(struct bench_session *s, bool in_heap, void **memory, size_t bytes)
+{
+    return in_heap ? cclMemAlloc(s->comm, memory, bytes) : cclDeviceMalloc(memory, bytes);
+}
+
+static void release(struct bench_session *s, bool in_heap, void *memory)
+{
+    if (!in_heap) {
+        cclDeviceFree(memory);
+    } else if (s->comm != NULL) {
+        cclMemFree(s->comm, memory);
+    }
+}
+
+bool bench_product_create(struct bench_product *p, struct bench_session *s, int gather, bool b_transposed, bool in_heap, size_t m, size_t n, size_t k,
+                          cclDataType_t type, uint64_t seed)
 {
     const cclMatmulDesc_t fresh = CCL_MATMUL_DESC_INITIALIZER;
     const bool columns = gather == cclGatherColumns, output = gather == cclGatherOutput;
     const uint16_t *values = values_of(type);
     memset(p, 0, sizeof(*p));
     p->seed = seed * 2;
+    p->in_heap = in_heap;
     p->desc = p->alone = fresh;
     cclMatmulDesc_t *d = &p->desc, *one = &p->alone;
     d->m = m, d->n = n, d->k = k, d->type = type, d->gather = gather;
@@ -113,8 +128,8 @@ bool bench_product_create(struct bench_product *p, struct bench_session *s, int 
     one->lda = round_pitch(k), one->ldb = d->ldb, one->ldc = d->ldc;
     const size_t a_rows = columns ? m : d->shard, a_bytes = 2 * a_rows * d->lda, c_bytes = 2 * m * d->ldc;
     cclResult_t rc = cclMemAlloc(s->comm, &p->a, a_bytes);
-    rc = rc == cclSuccess ? cclMemAlloc(s->comm, &p->c, c_bytes) : rc;
-    rc = rc == cclSuccess ? cclMemAlloc(s->comm, &p->landing, a_bytes * (size_t)s->ranks) : rc;
+    rc = rc == cclSuccess ? allocate(s, output, &p->c, c_bytes) : rc;
+    rc = rc == cclSuccess ? allocate(s, in_heap, &p->landing, a_bytes * (size_t)s->ranks) : rc;
     rc = rc == cclSuccess ? cclDeviceMalloc(&p->b, 2 * b_rows * d->ldb) : rc;
     rc = rc == cclSuccess ? cclDeviceMalloc(&p->gathered, 2 * one->m * one->lda) : rc;
     if (!bench_agree(s, rc, "matrices")) {
@@ -133,11 +148,9 @@ bool bench_product_create(struct bench_product *p, struct bench_session *s, int 
 
 void bench_product_destroy(struct bench_product *p, struct bench_session *s)
 {
-    if (s->comm != NULL) {
-        cclMemFree(s->comm, p->landing);
-        cclMemFree(s->comm, p->c);
-        cclMemFree(s->comm, p->a);
-    }
+    release(s, p->in_heap, p->landing);
+    release(s, p->desc.gather == cclGatherOutput, p->c);
+    release(s, true, p->a);
     cclDeviceFree(p->b);
     cclDeviceFree(p->gathered);
     bench_vendor_destroy(p);

@@ -9,9 +9,10 @@
 struct bench_product {
     cclMatmulDesc_t desc, alone; /* alone: the product of one rank without the others */
     uint64_t seed;
-    void *a, *b, *c;        /* a and c from the heap */
+    void *a, *b, *c;        /* a, and what peers write (c of matmul_all_gather), from the heap; the others plain device memory */
     void *gathered;         /* A as the product alone takes it */
     void *landing;          /* where an all-gather of A goes */
+    bool in_heap;           /* landing is */
     bool vendor;            /* there is a vendor's product */
     bool vendor_writes_c;   /* it has the same result in the same place; else 32-bit floats of its own */
     float *fa, *fb, *fc;    /* these */
@@ -20,8 +21,8 @@ struct bench_product {
 /* Device memory is touched by copies only. */
 
 /* product.c. Collective. False: printed. */
-bool bench_product_create(struct bench_product *p, struct bench_session *s, int gather, bool b_transposed, size_t m, size_t n, size_t k, cclDataType_t type,
-                          uint64_t seed);
+bool bench_product_create(struct bench_product *p, struct bench_session *s, int gather, bool b_transposed, bool in_heap, size_t m, size_t n, size_t k,
+                          cclDataType_t type, uint64_t seed);
 void bench_product_destroy(struct bench_product *p, struct bench_session *s);
 cclResult_t bench_product_poison(struct bench_product *p, struct bench_session *s);
 /* Elements of C, of a random sample, that are not within the bound of a float64 reference, and those that were not written; -1: C could not be read. */

@@ -46,7 +46,8 @@ struct ccl_k_matmul_args {
     uint64_t state;     /* struct ccl_k_matmul_state */
     uint64_t scratch, scratch_bytes; /* host: of each block */
     uint64_t space;     /* own workspace: ready words at its start */
-    uint64_t words;     /* ready words that there are */
+    uint64_t idle;      /* ready words that this call does not use, 0: there are none such */
+    uint64_t words;     /* ready words that there are, of either */
     uint64_t stage_off; /* bytes from the start of a workspace to staged A */
     uint64_t stage_ld;  /* elements */
     uint64_t copy_where; /* advert words 6, 7 of a rank whose A is a copy in its workspace, whose pitch is copy_ld and not gemm.lda */

@@ -220,6 +220,9 @@ CCL_DEVICE void matmul_scrub(MATMUL_ARGS a, uint32_t epoch)
     for (uint64_t i = 0; i < some && a->words != 0; i++) {
         uint64_t word = ((uint64_t)epoch * some + i) % a->words;
         ccl_store_relaxed_system_u64(a->space + 8 * word, CCL_TAGGED(epoch, 0));
+        if (a->idle != 0) {
+            ccl_store_relaxed_system_u64(a->idle + 8 * word, CCL_TAGGED(epoch, 0));
+        }
     }
 }
 

@@ -23,8 +23,13 @@ struct ccl_matmul_world ccl_matmul_world(cclComm_t comm)
                                      .is_host = comm->props.is_host,
                                      .core = comm->agreed.matrix_core,
                                      .blocks = comm->props.is_host ? comm->agreed.blocks : gpu_blocks(comm),
-                                     .auto_blocks = comm->props.is_host ? comm->agreed.host_blocks : gpu_blocks(comm)};
+                                     .auto_blocks = comm->props.is_host ? comm->agreed.host_blocks : gpu_blocks(comm),
+                                     .one_device = comm->agreed.shared_ring,
+                                     .shared_host = comm->agreed.shared_host};
 }
+
+/* Where a call stages A. */
+static char *space_of(const struct cclMatmulWorkspace *ws) { return ws->plan.local ? ws->local : ws->space; }
 
 /* The caller leaves everything open that a table can choose. */
 static bool all_open(const cclCallConfig_t *c)
@@ -186,7 +191,8 @@ static void fill_args(cclComm_t comm, const struct cclMatmulWorkspace *ws, const
     a->state = (uint64_t)ws->state;
     a->scratch = (uint64_t)ws->state + ws->scratch_off;
     a->scratch_bytes = plan->needs.block_bytes;
-    a->space = (uint64_t)ws->space;
+    a->space = (uint64_t)space_of(ws);
+    a->idle = ws->local == NULL ? 0 : (uint64_t)(plan->local ? ws->space : ws->local);
     a->words = ws->has.words;
     a->stage_off = ws->stage_off;
     a->stage_ld = plan->stage_ld;
@@ -219,7 +225,7 @@ static cclResult_t make_maps(cclComm_t comm, const struct cclMatmulWorkspace *ws
     const struct ccl_k_map *map = &a->map;
     const size_t rows = map->columns ? map->m : d->shard, cols = map->columns ? d->shard : d->k;
     const bool km = a->gemm.a_layout == CCL_GEMM_K_OUTER, kn = a->gemm.b_layout == CCL_GEMM_K_OUTER;
-    const void *staged = ws->space + ws->stage_off;
+    const void *staged = space_of(ws) + ws->stage_off;
     memset(t, 0, offsetof(struct ccl_k_matmul_tma_args, all));
     t->b_rows = map->tile_n <= CCL_WGMMA_NARROW ? CCL_WGMMA_NARROW : ccl_matmul_core(&(struct ccl_matmul_world){.core = CCL_MATRIX_CORE_wgmma})->tile_n;
     t->all = *a;
@@ -274,7 +280,7 @@ static cclResult_t enqueue_links(cclComm_t comm, const struct cclMatmulWorkspace
     char *copy = ws->space + ws->copy_off;
     if (ws->plan.sequential) {
         for (uint32_t r = 0; ws->plan.packs && r < a->map.ranks; r++) {
-            char *stage = ws->space + ws->stage_off, *land = stage + ws->plan.land_off + 2 * r * (size_t)a->map.m * ws->plan.land_ld;
+            char *stage = space_of(ws) + ws->stage_off, *land = stage + ws->plan.land_off + 2 * r * (size_t)a->map.m * ws->plan.land_ld;
             CCL_TRY(copy_rows(comm, stage + 2 * r * (size_t)d->shard, ws->plan.stage_ld, land, ws->plan.land_ld, d->shard, d->m, stream));
         }
         return launch(comm, ws, CCL_MATMUL_IS_LOCAL, a, stream);
@@ -301,7 +307,7 @@ static cclResult_t gather(cclComm_t comm, const struct cclMatmulWorkspace *ws, c
     const struct ccl_coll_call all = {.op = CCL_OP_ALL_GATHER_2D,
                                       .type = d->type,
                                       .send = call->a,
-                                      .recv = ws->space + ws->stage_off + ws->plan.land_off,
+                                      .recv = space_of(ws) + ws->stage_off + ws->plan.land_off,
                                       .rows = columns ? d->m : d->shard,
                                       .count = columns ? d->shard : d->k,
                                       .ld_send = d->lda,

@@ -26,12 +26,15 @@ struct ccl_matmul_world {
     enum ccl_matrix_core core; /* GPU */
     int blocks;      /* most of a grid */
     int auto_blocks; /* that pay */
+    bool one_device; /* all ranks are on it: what peers have is as near as the own */
+    bool shared_host; /* the heap is host memory */
 };
 
 /* Memory that a call needs, or a workspace has, of each kind. */
 struct ccl_matmul_needs {
     uint64_t words;         /* ready words */
-    uint64_t stage_bytes;   /* staged A */
+    uint64_t stage_bytes;   /* staged A that peers store into */
+    uint64_t local_bytes;   /* staged A of this rank alone: in device memory of its own wherever the heap is */
     uint64_t copy_bytes;    /* for the shard of A, or for C, where peers cannot reach the user's */
     uint64_t block_bytes;   /* scratch of a block */
     uint64_t blocks;
@@ -44,6 +47,7 @@ struct ccl_matmul_plan {
     uint32_t grid, fetchers;
     uint64_t stage_ld, copy_ld; /* elements */
     bool sequential;
+    bool local;             /* ready words and staged A are the workspace's private ones */
     bool packs;             /* sequential by columns on a GPU: the shards land one behind the other, and are put side by side for the product */
     uint64_t land_off, land_ld; /* where they land: bytes behind staged A, elements */
     struct ccl_matmul_needs needs;
@@ -101,6 +105,7 @@ struct cclMatmulWorkspace {
     cclComm_t comm;
     struct ccl_matmul_needs has;
     char *space;        /* heap block: ready words, staged A, copy */
+    char *local;        /* private: ready words and staged A again, at the same places; NULL: none */
     uint64_t stage_off, copy_off;
     uint32_t window;    /* id of the heap chunk that holds it */
     uint64_t window_off;

@@ -62,15 +62,19 @@ static void choose_tile(const struct ccl_matmul_world *world, const struct ccl_k
 }
 
 /* The host's memory is one: reading a peer's A where it lies costs what reading a copy costs, so nothing is gained by making one. On GPUs each column of tiles would
- * read it over the link again. */
+ * read it over the link again, unless all ranks are on one: then a copy is what costs. */
 static void choose_algorithm(const struct ccl_matmul_world *world, enum ccl_matmul_op op, const struct ccl_k_map *map, cclCallConfig_t *c)
 {
     if (op == CCL_MATMUL_ALL_GATHER) {
         c->algorithm = cclAlgoAuto;
     } else if (c->algorithm == CCL_UNSET || c->algorithm == cclAlgoAuto) {
-        bool staged = c->layout != CCL_UNSET || c->fetch != CCL_UNSET || c->k_per_flag != CCL_UNSET || c->num_fetch_sms != CCL_UNSET;
-        staged = staged || (!world->is_host && (world->ranks > 1 || map->columns));
+        const bool asked = c->layout != CCL_UNSET || c->fetch != CCL_UNSET || c->k_per_flag != CCL_UNSET || c->num_fetch_sms != CCL_UNSET;
+        const bool near = !world->is_host && world->ranks > 1 && world->one_device && !world->shared_host;
+        const bool staged = asked || (!world->is_host && (world->ranks > 1 || map->columns));
         c->algorithm = staged ? cclAlgoHbmBuffer : cclAlgoBaseline;
+        if (near && !asked) {
+            c->algorithm = map->columns ? cclAlgoSequential : cclAlgoBaseline;
+        }
     }
     if (c->algorithm == cclAlgoHbmBuffer) {
         c->layout = c->layout != CCL_UNSET ? c->layout : cclKContiguous;
@@ -165,6 +169,11 @@ static void fill_needs(const struct ccl_matmul_world *world, enum ccl_matmul_op 
     if (map->ranks > 1 && c->algorithm != cclAlgoSequential && !map->pushes) {
         needs->copy_bytes = 2 * plan->copy_ld * (op == CCL_ALL_GATHER_MATMUL ? shard_rows : map->m);
     }
+    plan->local = !world->is_host && needs->stage_bytes != 0 && !map->pushes && (c->algorithm == cclAlgoHbmBuffer || world->shared_host);
+    if (plan->local) {
+        needs->local_bytes = needs->stage_bytes;
+        needs->stage_bytes = 0;
+    }
     needs->block_bytes = core != NULL ? core->block_bytes : ccl_round_up(CCL_GEMM_HOST_SCRATCH(map->tile_m, map->tile_n), CCL_CACHE_LINE);
     needs->blocks = plan->grid;
 }
@@ -234,6 +243,7 @@ void ccl_matmul_add_needs(struct ccl_matmul_needs *sum, const struct ccl_matmul_
 {
     sum->words = most_of(sum->words, n->words);
     sum->stage_bytes = most_of(sum->stage_bytes, n->stage_bytes);
+    sum->local_bytes = most_of(sum->local_bytes, n->local_bytes);
     sum->copy_bytes = most_of(sum->copy_bytes, n->copy_bytes);
     sum->block_bytes = most_of(sum->block_bytes, n->block_bytes);
     sum->blocks = most_of(sum->blocks, n->blocks);

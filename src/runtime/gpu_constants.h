@@ -92,6 +92,14 @@
     X(CCL_CUDA_MEMORY_DEVICE, 2, CU_MEMORYTYPE_DEVICE)                                                 \
     X(CCL_CUDA_MEMORY_UNIFIED, 4, CU_MEMORYTYPE_UNIFIED)
 
+/* From CUDA 12 on. */
+#define CCL_CUDA_CONSTANTS_LATER(X)                                          \
+    X(CCL_CUDA_MAP_UINT16, 1, CU_TENSOR_MAP_DATA_TYPE_UINT16)                \
+    X(CCL_CUDA_MAP_NOT_INTERLEAVED, 0, CU_TENSOR_MAP_INTERLEAVE_NONE)        \
+    X(CCL_CUDA_MAP_SWIZZLE_128, 3, CU_TENSOR_MAP_SWIZZLE_128B)               \
+    X(CCL_CUDA_MAP_PROMOTE_128, 2, CU_TENSOR_MAP_L2_PROMOTION_L2_128B)       \
+    X(CCL_CUDA_MAP_FILL_ZEROS, 0, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+
 #define CCL_HSA_CONSTANTS(X)                                 \
     X(CCL_HSA_INFO_NAME, 0, HSA_AGENT_INFO_NAME)             \
     X(CCL_HSA_INFO_DEVICE, 17, HSA_AGENT_INFO_DEVICE)        \
@@ -104,7 +112,7 @@ enum {
 #define CCL_BOTH(name, value, hip, cuda) name = value,
 #define CCL_ONE(name, value, vendor) name = value,
     CCL_GPU_ERRORS(CCL_BOTH) CCL_GPU_FLAGS(CCL_BOTH) CCL_GPU_FLAGS_LATER(CCL_BOTH) CCL_HIP_CONSTANTS(CCL_ONE)
-    CCL_HIP_CONSTANTS_LATER(CCL_ONE) CCL_CUDA_CONSTANTS(CCL_ONE) CCL_HSA_CONSTANTS(CCL_ONE)
+    CCL_HIP_CONSTANTS_LATER(CCL_ONE) CCL_CUDA_CONSTANTS(CCL_ONE) CCL_CUDA_CONSTANTS_LATER(CCL_ONE) CCL_HSA_CONSTANTS(CCL_ONE)
 #undef CCL_BOTH
 #undef CCL_ONE
 };
@@ -134,15 +142,6 @@ struct ccl_cuda_copy_side {
     void *array;
     size_t pitch;
 };
-/* Of cuTensorMapEncodeTiled: CU_TENSOR_MAP_... */
-enum {
-    CCL_CUDA_MAP_UINT16 = 1,         /* DATA_TYPE_UINT16 */
-    CCL_CUDA_MAP_NOT_INTERLEAVED = 0, /* INTERLEAVE_NONE */
-    CCL_CUDA_MAP_SWIZZLE_128 = 3,    /* SWIZZLE_128B */
-    CCL_CUDA_MAP_PROMOTE_128 = 2,    /* L2_PROMOTION_L2_128B */
-    CCL_CUDA_MAP_FILL_ZEROS = 0      /* FLOAT_OOB_FILL_NONE */
-};
-
 struct ccl_cuda_copy_2d { /* CUDA_MEMCPY2D */
     struct ccl_cuda_copy_side src, dst;
     size_t row_bytes, rows;

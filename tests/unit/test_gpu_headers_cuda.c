@@ -165,6 +165,7 @@ int main(void)
     CCL_GPU_FLAGS(BOTH)
     CCL_GPU_FLAGS_LATER(BOTH)
     CCL_CUDA_CONSTANTS(ONE)
+    CCL_CUDA_CONSTANTS_LATER(ONE)
     return test_result();
 }
 
