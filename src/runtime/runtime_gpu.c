@@ -108,9 +108,8 @@ static cclResult_t gpu_tensor_map(void *map, const void *ptr, size_t rows, size_
     const uint64_t dims[2] = {cols, rows}, strides[1] = {2 * ld};
     const uint32_t box[2] = {64, box_rows}, steps[2] = {1, 1};
     CCL_CHECK(ccl_gpu.tensor_map != NULL, cclInvalidUsage, CCL_RT, "tensor_map: this driver has no tensor maps");
-    int error = ccl_gpu.tensor_map(map, CCL_CUDA_MAP_UINT16, 2, (void *)(uintptr_t)ptr, dims, strides, box, steps, CCL_CUDA_MAP_NOT_INTERLEAVED,
-                                   CCL_CUDA_MAP_SWIZZLE_128, CCL_CUDA_MAP_PROMOTE_128, CCL_CUDA_MAP_FILL_ZEROS);
-    return CCL_LIKELY(error == 0) ? cclSuccess : ccl_gpu_failed(error, "tensor_map");
+    RETURN_CALL(current, tensor_map, map, CCL_CUDA_MAP_UINT16, 2, (void *)(uintptr_t)ptr, dims, strides, box, steps, CCL_CUDA_MAP_NOT_INTERLEAVED,
+                CCL_CUDA_MAP_SWIZZLE_128, CCL_CUDA_MAP_PROMOTE_256, CCL_CUDA_MAP_FILL_ZEROS);
 }
 
 static cclResult_t gpu_fill(void *dst, int byte, size_t bytes, struct cclStream *stream)

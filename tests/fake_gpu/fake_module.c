@@ -199,6 +199,22 @@ int fake_function_load(void *function)
     FAKE_SETUP(function_load);
     return function != NULL ? 0 : CCL_GPU_E_INVALID_HANDLE;
 }
+
+/* The fake has no kernels that load by such maps: what is asked for stands in it, for tests. */
+int fake_tensor_map(void *map, int type, uint32_t rank, void *address, const uint64_t *dims, const uint64_t *strides, const uint32_t *box, const uint32_t *steps,
+                    int interleave, int swizzle, int promotion, int fill)
+{
+    const uint64_t words[8] = {(uint64_t)(uintptr_t)address, dims[0], dims[1], strides[0], box[0], box[1], (uint64_t)type, rank};
+    FAKE_ENTER(tensor_map);
+    FAKE_CURRENT(device);
+    (void)device, (void)interleave, (void)swizzle, (void)promotion, (void)fill;
+    if ((uintptr_t)address % 16 != 0 || strides[0] % 16 != 0 || box[1] > 256 || steps[0] != 1 || steps[1] != 1 || dims[0] == 0 || dims[1] == 0) {
+        return CCL_GPU_E_INVALID_VALUE;
+    }
+    memset(map, 0, CCL_TENSOR_MAP_BYTES);
+    memcpy(map, words, sizeof(words));
+    return 0;
+}
 #endif
 
 int fake_occupancy(int *blocks, void *function, int threads, size_t shared_bytes)

@@ -56,6 +56,7 @@ CCL_DEVICE uint64_t gpu_aligned(uint64_t addr, uint64_t align)
 #define CCL_KERNEL_WORLD(name, world, threads, blocks) CCL_KERNEL_BOUNDS(name, struct ccl_k_coll_args, 0, 0)
 #define CCL_KERNEL_WORDS(name, world, threads, blocks) CCL_KERNEL_BOUNDS(name, struct ccl_k_words_args, 0, 0)
 #define CCL_LL_WORDS
+#define CCL_NO_UNROLL
 #define CCL_NEED_NOW(x) ((void)(x))
 #define CCL_DEAD_GRACE_NS 0u
 #define CCL_ADVERT_BODY "advert_packets.h"
@@ -80,6 +81,10 @@ CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return x; } /* each lane is a thr
 void ccl_warp_sync(void);
 void ccl_pause(void);
 void gpu_maybe_yield(void);
+uint32_t ccl_warp_ballot(uint32_t x);
+uint64_t ccl_warp_first_u64(uint64_t v);
+void ccl_barrier_arrive(uint32_t barrier);
+void ccl_barrier_sync(uint32_t barrier);
 
 CCL_DEVICE void ccl_block_release_system(void) { ccl_block_sync(); }
 CCL_DEVICE void ccl_flag_release_system(void) { gpu_maybe_yield(); }
@@ -153,6 +158,9 @@ CCL_DEVICE void ccl_store_packet_system(uint64_t addr, uint32_t a, uint32_t b, u
     gpu_maybe_yield();
     *CCL_PTR(ccl_vec16, addr) = (ccl_vec16){a, b, c, d};
 }
+
+#define ccl_load_global_u64(addr) (*CCL_PTR(const uint64_t, addr))
+#define ccl_store_global_u64(addr, v) (*CCL_PTR(uint64_t, addr) = (v))
 
 uint64_t ccl_clock_ns(void);
 
