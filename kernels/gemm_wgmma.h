@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The GEMM core of Hopper (sm_90a, gemm.h): matrix instructions of a warpgroup (wgmma) on operands that the tensor memory accelerator brings to shared memory. One output
- * tile of 128 x 256 or 128 x 224, one block of 3 warpgroups: a thread of the first one loads, the other two multiply 64 rows each. matmul_wgmma.h has the two roles.
+ * tile of 128 x 256 or 128 x 224, one block of 3 warpgroups: two threads of the first one load, the other two multiply 64 rows each. matmul_wgmma.h has the two roles.
  *
  * A K block of 64 of A and B is a stage in shared memory, 4 of them in flight, in the layout of the 128-byte swizzle: rows of 64 elements, chunk c of 16 bytes of row r at
  * c ^ r % 8. With k inside a row is one m or n; with k outside a box has 64 rows of k and 64 columns of m or n. What lies behind the end of a matrix becomes zeros on the

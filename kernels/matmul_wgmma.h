@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The kernel of matmul.hip on sm_90a, over the core of gemm_wgmma.h. The first thread of a block takes tiles, waits for A and loads, a tile ahead of the two warpgroups
- * that multiply; before that all threads of the first blocks in fetch. Tensor maps come with the arguments; those of peers' shards are made when the peer is met. */
+ * The kernel of matmul.hip on sm_90a, over the core of gemm_wgmma.h. The first thread of a block takes tiles, waits for A and loads it, that of its second warp loads B, both up
+ * to a tile ahead of the two warpgroups that multiply; before that all threads of the first blocks in fetch. Tensor maps come with the arguments; those of peers' shards are made when the peer is met. */
 #include "matrix_cores.h"
 
 #define GEMM_HOOK const struct wgmma_hook *
@@ -22,7 +22,7 @@ struct wgmma_hook {
 CCL_MATRIX_CORE_LIST(CCL_M)
 #undef CCL_M
 
-/* A tile on its way from the thread that loads to the others. */
+/* A tile on its way from the thread that takes it to the others. */
 struct wgmma_slot {
     struct ccl_k_gemm_tile tile;
     uint32_t column;
@@ -87,43 +87,12 @@ CCL_DEVICE uint32_t wgmma_find(const struct ccl_k_matmul_tma_args *args, struct 
     return 1;
 }
 
-/* K block kb of A and B of a tile to a stage. */
-CCL_DEVICE void wgmma_load_stage(const struct ccl_k_matmul_tma_args *args, const struct ccl_k_gemm_tile *t, const struct wgmma_source *s, uint32_t to, uint32_t full,
-                                 uint32_t kb, struct matmul_feed *feed)
-{
-    const struct ccl_k_gemm *g = &args->all.gemm;
-    const uint32_t k = kb * WGMMA_BLOCK_K, b = to + WGMMA_A_BYTES;
-    const bool km = g->a_layout == CCL_GEMM_K_OUTER, kn = g->b_layout == CCL_GEMM_K_OUTER;
-    const uint32_t a_boxes = km && t->rows <= 64 ? 1 : 2, b_boxes = kn ? (t->cols + 63) / 64 : 1; /* a box outside of the matrix would be slow */
-    const uint32_t b_bytes = kn ? b_boxes * WGMMA_BOX_BYTES : args->b_rows * WGMMA_BLOCK_K * 2;
-    const uint64_t map_b = (uint64_t)&args->b;
-    wgmma_barrier_expect(full, a_boxes * WGMMA_BOX_BYTES + b_bytes);
-    if (kn) {
-        for (uint32_t i = 0; i < b_boxes; i++) {
-            wgmma_load_box(b + i * WGMMA_BOX_BYTES, map_b, full, t->col + i * 64, k);
-        }
-    } else {
-        wgmma_load_box(b, map_b, full, k, t->col);
-    }
-    const uint32_t before = feed->ready;
-    matmul_feed_wait(feed, t->unit, k, k + WGMMA_BLOCK_K); /* failed: the block is multiplied, whatever it is, and not stored */
-    if (feed->ready != before) {
-        wgmma_fence_loads();
-    }
-    if (km) {
-        for (uint32_t i = 0; i < a_boxes; i++) {
-            wgmma_load_box(to + i * WGMMA_BOX_BYTES, s->map, full, s->row + i * 64, k);
-        }
-    } else {
-        wgmma_load_box(to, s->map, full, k, s->row);
-    }
-}
-
-/* The thread that loads. */
-CCL_DEVICE void wgmma_produce(const struct ccl_k_matmul_tma_args *args, struct matmul_shared *sh, struct wgmma_pipe *pipe, uint32_t memory)
+/* The thread that takes tiles and loads A. What it does for a K block must take less time than multiplying one. */
+CCL_DEVICE void wgmma_load_a(const struct ccl_k_matmul_tma_args *args, struct matmul_shared *sh, struct wgmma_pipe *pipe, uint32_t memory)
 {
     const struct ccl_k_matmul_args *a = &args->all;
-    const uint32_t full = gemm_shared_addr(pipe->full), empty = gemm_shared_addr(pipe->empty);
+    const uint32_t full = gemm_shared_addr(pipe->full), empty = gemm_shared_addr(pipe->empty), k = a->map.k, blocks = (k + WGMMA_BLOCK_K - 1) / WGMMA_BLOCK_K;
+    const bool km = a->gemm.a_layout == CCL_GEMM_K_OUTER;
     uint32_t stage = 0, parity = 1, item = ccl_bid();
     uint64_t made = 0;
     for (uint32_t i = 0;; i++, item += ccl_grid()) {
@@ -134,23 +103,73 @@ CCL_DEVICE void wgmma_produce(const struct ccl_k_matmul_tma_args *args, struct m
         if (a->kind != CCL_MATMUL_IS_LOCAL) {
             item = matmul_stopped_one(a, sh) ? UINT32_MAX : (uint32_t)ccl_add_relaxed_agent_u64((uint64_t)&matmul_state(a)->tile, 1);
         }
-        slot->last = item >= a->map.tiles;
-        if (!slot->last) {
+        uint32_t last = item >= a->map.tiles;
+        if (!last) {
             matmul_place_tile(a, item, 0, &slot->tile, &slot->column);
             slot->tile.k0 = 0;
-            slot->tile.k1 = a->map.k;
-            slot->last = !wgmma_find(args, sh, slot->tile.unit, &made, &source, &feed.ready);
+            slot->tile.k1 = k;
+            last = !wgmma_find(args, sh, slot->tile.unit, &made, &source, &feed.ready);
         }
-        const uint32_t last = slot->last;
+        slot->last = last;
+        const uint32_t unit = slot->tile.unit, boxes = km ? (slot->tile.rows + 63) / 64 : 1; /* a box outside of the matrix would be slow */
+        const uint32_t bytes = km ? boxes * WGMMA_BOX_BYTES : WGMMA_A_BYTES;
         wgmma_barrier_arrive(gemm_shared_addr(&pipe->taken[i % WGMMA_SLOTS]));
         if (last) {
             return;
         }
-        const struct ccl_k_gemm_tile t = slot->tile;
-        const uint32_t blocks = gemm_blocks(&t, WGMMA_BLOCK_K);
-        for (uint32_t kb = 0; kb < blocks; kb++) {
+        for (uint32_t kb = 0, at = 0; kb < blocks; kb++, at += WGMMA_BLOCK_K) {
+            const uint32_t to = memory + stage * WGMMA_STAGE_BYTES, bar = full + 8 * stage;
             wgmma_barrier_wait(empty + 8 * stage, parity);
-            wgmma_load_stage(args, &t, &source, memory + stage * WGMMA_STAGE_BYTES, full + 8 * stage, kb, &feed);
+            if (at + WGMMA_BLOCK_K > feed.ready && feed.ready < k) {
+                matmul_feed_wait(&feed, unit, at, at + WGMMA_BLOCK_K); /* failed: the block is multiplied, whatever it is, and not stored */
+                wgmma_fence_loads();
+            }
+            wgmma_barrier_expect(bar, bytes);
+            if (!km) {
+                wgmma_load_box(to, source.map, bar, at, source.row);
+            } else {
+                wgmma_load_box(to, source.map, bar, source.row, at);
+                if (boxes == 2) {
+                    wgmma_load_box(to + WGMMA_BOX_BYTES, source.map, bar, source.row + 64, at);
+                }
+            }
+            stage = stage + 1 == WGMMA_STAGES ? 0 : stage + 1;
+            parity ^= stage == 0;
+        }
+    }
+}
+
+/* The thread that loads B. */
+CCL_DEVICE void wgmma_load_b(const struct ccl_k_matmul_tma_args *args, struct wgmma_pipe *pipe, uint32_t memory)
+{
+    const struct ccl_k_gemm *g = &args->all.gemm;
+    const uint32_t full = gemm_shared_addr(pipe->full), empty = gemm_shared_addr(pipe->empty), blocks = (args->all.map.k + WGMMA_BLOCK_K - 1) / WGMMA_BLOCK_K;
+    const uint32_t nk_bytes = args->b_rows * WGMMA_BLOCK_K * 2;
+    const uint64_t map = (uint64_t)&args->b;
+    const bool kn = g->b_layout == CCL_GEMM_K_OUTER;
+    uint32_t stage = 0, parity = 1;
+    for (uint32_t i = 0;; i++) {
+        const struct wgmma_slot *slot = &pipe->slot[i % WGMMA_SLOTS];
+        wgmma_barrier_wait(gemm_shared_addr(&pipe->taken[i % WGMMA_SLOTS]), i / WGMMA_SLOTS % 2);
+        if (slot->last) {
+            return;
+        }
+        const uint32_t col = slot->tile.col, boxes = (slot->tile.cols + 63) / 64, bytes = kn ? boxes * WGMMA_BOX_BYTES : nk_bytes;
+        wgmma_barrier_arrive(gemm_shared_addr(&pipe->stored[i % WGMMA_SLOTS]));
+        for (uint32_t kb = 0, at = 0; kb < blocks; kb++, at += WGMMA_BLOCK_K) {
+            const uint32_t to = memory + stage * WGMMA_STAGE_BYTES + WGMMA_A_BYTES, bar = full + 8 * stage;
+            wgmma_barrier_wait(empty + 8 * stage, parity);
+            wgmma_barrier_expect(bar, bytes);
+            if (!kn) {
+                wgmma_load_box(to, map, bar, at, col);
+            } else {
+#pragma unroll
+                for (uint32_t c = 0; c < 4; c++) {
+                    if (c < boxes) {
+                        wgmma_load_box(to + c * WGMMA_BOX_BYTES, map, bar, col + c * 64, at);
+                    }
+                }
+            }
             stage = stage + 1 == WGMMA_STAGES ? 0 : stage + 1;
             parity ^= stage == 0;
         }
@@ -196,12 +215,12 @@ extern "C" __global__ void __launch_bounds__(WGMMA_THREADS, 1) ccl_k_matmul_wgmm
     const uint32_t memory = (gemm_shared_addr(matmul_memory) + WGMMA_ALIGN - 1) / WGMMA_ALIGN * WGMMA_ALIGN, t = ccl_tid();
     if (t == 0) {
         for (uint32_t i = 0; i < WGMMA_STAGES; i++) {
-            wgmma_barrier_init(gemm_shared_addr(&pipe.full[i]), 1);
+            wgmma_barrier_init(gemm_shared_addr(&pipe.full[i]), 2);
             wgmma_barrier_init(gemm_shared_addr(&pipe.empty[i]), 2);
         }
         for (uint32_t i = 0; i < WGMMA_SLOTS; i++) {
             wgmma_barrier_init(gemm_shared_addr(&pipe.taken[i]), 1);
-            wgmma_barrier_init(gemm_shared_addr(&pipe.stored[i]), 8);
+            wgmma_barrier_init(gemm_shared_addr(&pipe.stored[i]), 9);
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         wgmma_fence_loads();
@@ -210,7 +229,9 @@ extern "C" __global__ void __launch_bounds__(WGMMA_THREADS, 1) ccl_k_matmul_wgmm
     if (t < 128) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(WGMMA_LOAD_REGISTERS));
         if (t == 0) {
-            wgmma_produce(&args, sh, &pipe, memory);
+            wgmma_load_a(&args, sh, &pipe, memory);
+        } else if (t == 32) {
+            wgmma_load_b(&args, &pipe, memory);
         }
         __syncwarp();
         asm volatile("bar.sync %0, %1;" ::"n"(WGMMA_LEAVE), "n"(WGMMA_THREADS) : "memory"); /* as ccl_block_release_system */

@@ -290,7 +290,9 @@ static cclResult_t enqueue_links(cclComm_t comm, const struct cclMatmulWorkspace
             const bool columns = d->gather == cclGatherColumns;
             CCL_TRY(copy_rows(comm, copy, a->copy_ld, call->a, d->lda, columns ? d->shard : d->k, columns ? d->m : d->shard, stream));
         }
-        return launch(comm, ws, CCL_MATMUL_GATHERS_A, a, stream);
+        /* Nobody to meet: then the kernel need not ask. A trace has it, though. */
+        const bool alone = comm->n == 1 && a->source == CCL_A_REMOTE && comm->trace == NULL && !comm->props.is_host;
+        return launch(comm, ws, alone ? CCL_MATMUL_IS_LOCAL : CCL_MATMUL_GATHERS_A, a, stream);
     }
     if (copied) {
         a->gemm.c = (uint64_t)copy;

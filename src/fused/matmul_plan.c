@@ -109,7 +109,7 @@ static cclResult_t fill_map(const char *who, const struct ccl_matmul_world *worl
               "%s: config: group_m is %d, but there are %u rows of tiles of gemm_tile_m %u in %s", who, c->group_m, walked, map->tile_m,
               map->columns ? "m" : "a shard");
     /* GPU: what runs at one time is a patch that its cache holds; behind the own shard as many units as the blocks compute at one time, for they arrive together. */
-    const uint32_t patch = world->is_host ? 4 : 8, at_once = world->is_host ? 1 : (uint32_t)world->auto_blocks / map->tiles_n;
+    const uint32_t patch = world->is_host ? 4 : world->core == CCL_MATRIX_CORE_wgmma ? 16 : 8, at_once = world->is_host ? 1 : (uint32_t)world->auto_blocks / map->tiles_n;
     map->group_m = c->group_m != CCL_UNSET ? (uint32_t)c->group_m : own != 0 ? (own < patch ? own : patch) : 1;
     map->group_remote = map->columns && c->group_m != CCL_UNSET ? (uint32_t)c->group_m : at_once <= 1 || rest == 0 ? 1 : at_once < rest ? at_once : rest;
     const uint64_t tiles = (uint64_t)units * map->tiles_n;
