@@ -21,9 +21,11 @@
 #define WGMMA_BOX_BYTES 8192 /* 64 x 64 elements */
 #define WGMMA_A_BYTES (2 * WGMMA_BOX_BYTES)
 #define WGMMA_STAGE_BYTES (WGMMA_A_BYTES + 4 * WGMMA_BOX_BYTES)
-#define WGMMA_C_BYTES (2 * WGMMA_BOX_BYTES) /* of a warpgroup, on the way to memory */
 #define WGMMA_ALIGN 1024
-#define WGMMA_SHARED_BYTES (WGMMA_ALIGN + WGMMA_STAGES * WGMMA_STAGE_BYTES + 2 * WGMMA_C_BYTES)
+/* Stages, a box of C on its way to memory for each of two warpgroups, a part of A on its way to the workspace. */
+#define WGMMA_C_AT (WGMMA_STAGES * WGMMA_STAGE_BYTES)
+#define WGMMA_FETCH_AT (WGMMA_C_AT + 2 * WGMMA_BOX_BYTES)
+#define WGMMA_SHARED_BYTES (WGMMA_ALIGN + WGMMA_FETCH_AT + WGMMA_A_BYTES)
 /* Registers of a thread that loads, and of one that multiplies: 128 of the former and 256 of the latter fit. */
 #define WGMMA_LOAD_REGISTERS 72
 #define WGMMA_SUM_REGISTERS 216
@@ -75,7 +77,16 @@ CCL_DEVICE void wgmma_load_box(uint32_t to, uint64_t map, uint32_t bar, uint32_t
                  : "memory");
 }
 
-/* Loads that this thread starts now come behind what it has acquired. */
+/* The box of 128 x 64 at `from` to place (x, y) of matrix z; complete, for this thread, behind the wait. */
+CCL_DEVICE void wgmma_store_box(uint64_t map, uint32_t from, uint32_t x, uint32_t y, uint32_t z)
+{
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map), "r"(from), "r"(x), "r"(y), "r"(z) : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+CCL_DEVICE void wgmma_store_was_read(void) { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+CCL_DEVICE void wgmma_store_wait(void) { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+
+/* Loads that this thread starts now come behind what it has acquired, what it releases behind its stores. */
 CCL_DEVICE void wgmma_fence_loads(void) { asm volatile("fence.proxy.async;" ::: "memory"); }
 
 /* ---- matrix instructions ---- */
@@ -232,9 +243,9 @@ CCL_DEVICE void wgmma_bias(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, 
     }
 }
 
-/* Bias and rounding; through shared memory, 64 columns at a time in one of two boxes, so that stores have 16 bytes and rows of 128. shared: of the warpgroup.
+/* Bias and rounding; through shared memory, 64 columns at a time, so that stores have 16 bytes and rows of 128. box: of the warpgroup.
  * WGMMA_PLACE(tile, d): place d of tile->more further ones. */
-CCL_DEVICE void wgmma_store(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, uint32_t shared, float d[128], GEMM_HOOK hook)
+CCL_DEVICE void wgmma_store(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, uint32_t box, float d[128], GEMM_HOOK hook)
 {
     const uint32_t t = ccl_tid() % 128, lane = t % 32, group = ccl_tid() / 128 - 1;
     const uint32_t row = t / 32 * 16 + lane % 16, chunk = lane / 16; /* lanes 0-7, 8-15, .. name rows of the four matrices: rows 0-7, 8-15 of one chunk, then of the next */
@@ -244,7 +255,6 @@ CCL_DEVICE void wgmma_store(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile,
     }
 #pragma unroll
     for (uint32_t q = 0; q < 4; q++) {
-        const uint32_t box = shared + q % 2 * WGMMA_BOX_BYTES;
         if (q * 64 >= tile->cols) {
             break;
         }
@@ -255,7 +265,7 @@ CCL_DEVICE void wgmma_store(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile,
                          "r"(gemm_pack(e[0], e[1], bf16)), "r"(gemm_pack(e[2], e[3], bf16)), "r"(gemm_pack(e[4], e[5], bf16)), "r"(gemm_pack(e[6], e[7], bf16))
                          : "memory");
         }
-        wgmma_group_sync(); /* also: all have read the box that comes next */
+        wgmma_group_sync();
 #pragma unroll
         for (uint32_t i = 0; i < 4; i++) {
             const uint32_t r = t / 8 + 16 * i, c = t % 8, column = q * 64 + c * 8;
@@ -272,8 +282,8 @@ CCL_DEVICE void wgmma_store(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile,
                 }
             }
         }
+        wgmma_group_sync(); /* the box has been read */
     }
-    wgmma_group_sync(); /* before the next tile's first box */
 }
 
 #endif

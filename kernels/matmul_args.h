@@ -66,7 +66,9 @@ struct ccl_k_matmul_tma_args {
     struct ccl_k_tensor_map own, copy; /* A of this rank; of a peer whose A is a copy in its workspace: all but its address */
     struct ccl_k_tensor_map staged;    /* A in the workspace */
     struct ccl_k_tensor_map b;
+    struct ccl_k_tensor_map fetched;   /* as staged, but each shard a matrix: what is stored to it ends at the end of a shard */
     uint32_t b_rows;
+    uint32_t fetchers; /* so many blocks, the first ones in, have a thread that fetches boxes of 128 x 64, while the others multiply; then all.fetchers is 0 */
     struct ccl_k_matmul_args all;
 };
 

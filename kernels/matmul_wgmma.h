@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The kernel of matmul.hip on sm_90a, over the core of gemm_wgmma.h. The first thread of a block takes tiles, waits for A and loads it, that of its second warp loads B, both up
- * to a tile ahead of the two warpgroups that multiply; before that all threads of the first blocks in fetch. Tensor maps come with the arguments; those of peers' shards are made when the peer is met. */
+ * to a tile ahead of the two warpgroups that multiply. In the first blocks in, that of the third warp fetches meanwhile, or, where it cannot, all threads do before. Tensor maps come with the arguments; those of peers' shards are made when the peer is met. */
 #include "matrix_cores.h"
 
 #define GEMM_HOOK const struct wgmma_hook *
@@ -29,11 +29,13 @@ struct wgmma_slot {
     uint32_t last; /* there is none */
 };
 
+#define WGMMA_FETCH_THREAD 64
 #define WGMMA_LEAVE 3 /* barrier of all threads, for which those that multiply do not wait: their registers are too many for what comes behind */
 #define WGMMA_SLOTS 2
 struct wgmma_pipe {
     uint64_t full[WGMMA_STAGES], empty[WGMMA_STAGES]; /* stages */
     uint64_t taken[WGMMA_SLOTS], stored[WGMMA_SLOTS]; /* slots */
+    uint64_t fetched;
     struct wgmma_slot slot[WGMMA_SLOTS];
 };
 
@@ -176,12 +178,49 @@ CCL_DEVICE void wgmma_load_b(const struct ccl_k_matmul_tma_args *args, struct wg
     }
 }
 
+/* The thread that fetches, in some blocks. It waits for peers and for memory only, so a tile that waits for it always gets its data. */
+CCL_DEVICE void wgmma_fetch(const struct ccl_k_matmul_tma_args *args, struct matmul_shared *sh, struct wgmma_pipe *pipe, uint32_t memory)
+{
+    const struct ccl_k_matmul_args *a = &args->all;
+    const uint32_t bar = gemm_shared_addr(&pipe->fetched), box = memory + WGMMA_FETCH_AT;
+    uint32_t parity = 0, item, k0, k1;
+    uint64_t made = 0;
+    while (!matmul_stopped_one(a, sh) && (item = (uint32_t)ccl_add_relaxed_agent_u64((uint64_t)&matmul_state(a)->fetch, 1)) < a->map.fetches) {
+        const struct ccl_k_map map = a->map;
+        const struct ccl_k_block b = ccl_map_fetch(&map, item);
+        const uint32_t owner = b.unit / map.shard_units, row = ccl_map_row(&map, b.unit) - owner * map.shard;
+        if (!matmul_meet_one(a, sh, owner)) {
+            return;
+        }
+        CCL_TRACE_NOTE_BEGIN(from);
+        const uint64_t source = wgmma_peer_map(args, sh, owner, &made);
+        wgmma_fence_loads();
+        ccl_map_columns(&map, b.group, &k0, &k1);
+        for (uint32_t k = k0; k < k1; k += WGMMA_BLOCK_K) {
+            wgmma_store_was_read();
+            wgmma_barrier_expect(bar, WGMMA_A_BYTES);
+            wgmma_load_box(box, source, bar, k, row);
+            wgmma_barrier_wait(bar, parity);
+            parity ^= 1;
+            wgmma_store_box((uint64_t)&args->fetched, box, k, row, owner);
+        }
+        wgmma_store_wait();
+        wgmma_fence_loads();
+        ccl_flag_release_system();
+        ccl_publish_system(a->space + 8 * ccl_map_ready(&map, b.unit, b.group), CCL_TAGGED(sh->epoch, 1));
+        CCL_TRACE_NOTE_SPAN_BY(WGMMA_FETCH_THREAD, &a->coll, sh->n, CCL_TRACE_FETCH, from, b.unit, b.group);
+        if (ccl_atomic_add_acq_rel_agent_u64(&matmul_state(a)->fetched, 1) == map.fetches - 1) { /* acquire: the fetches of all other blocks */
+            matmul_done(a, sh->n);
+        }
+    }
+}
+
 /* A warpgroup that multiplies. */
 CCL_DEVICE void wgmma_consume(const struct ccl_k_matmul_args *a, struct matmul_shared *sh, struct wgmma_pipe *pipe, uint32_t memory)
 {
     const struct wgmma_hook hook = {a, sh};
     struct wgmma_ring ring = {gemm_shared_addr(pipe->full), gemm_shared_addr(pipe->empty), 0, 0};
-    const uint32_t c = memory + WGMMA_STAGES * WGMMA_STAGE_BYTES + (ccl_tid() / 128 - 1) * WGMMA_C_BYTES;
+    const uint32_t c = memory + WGMMA_C_AT + (ccl_tid() / 128 - 1) * WGMMA_BOX_BYTES;
     float d[128];
     for (uint32_t i = 0;; i++) {
         const struct wgmma_slot *slot = &pipe->slot[i % WGMMA_SLOTS];
@@ -222,6 +261,7 @@ extern "C" __global__ void __launch_bounds__(WGMMA_THREADS, 1) ccl_k_matmul_wgmm
             wgmma_barrier_init(gemm_shared_addr(&pipe.taken[i]), 1);
             wgmma_barrier_init(gemm_shared_addr(&pipe.stored[i]), 9);
         }
+        wgmma_barrier_init(gemm_shared_addr(&pipe.fetched), 1);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         wgmma_fence_loads();
     }
@@ -232,6 +272,8 @@ extern "C" __global__ void __launch_bounds__(WGMMA_THREADS, 1) ccl_k_matmul_wgmm
             wgmma_load_a(&args, sh, &pipe, memory);
         } else if (t == 32) {
             wgmma_load_b(&args, &pipe, memory);
+        } else if (t == WGMMA_FETCH_THREAD && matmul_position(sh) < args.fetchers) {
+            wgmma_fetch(&args, sh, &pipe, memory);
         }
         __syncwarp();
         asm volatile("bar.sync %0, %1;" ::"n"(WGMMA_LEAVE), "n"(WGMMA_THREADS) : "memory"); /* as ccl_block_release_system */

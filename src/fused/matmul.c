@@ -229,18 +229,23 @@ static cclResult_t make_maps(cclComm_t comm, const struct cclMatmulWorkspace *ws
     memset(t, 0, offsetof(struct ccl_k_matmul_tma_args, all));
     t->b_rows = map->tile_n <= CCL_WGMMA_NARROW ? CCL_WGMMA_NARROW : ccl_matmul_core(&(struct ccl_matmul_world){.core = CCL_MATRIX_CORE_wgmma})->tile_n;
     t->all = *a;
-    CCL_TRY(comm->rt->tensor_map(&t->own, (const void *)a->gemm.a, rows, cols, a->gemm.lda, CCL_WGMMA_ROWS));
-    if (a->source == CCL_A_REMOTE && map->ranks > 1 && !map->local) {
-        CCL_TRY(comm->rt->tensor_map(&t->copy, ws->space + ws->copy_off, rows, cols, a->copy_ld, CCL_WGMMA_ROWS));
-    }
+    CCL_TRY(comm->rt->tensor_map(&t->own, (const void *)a->gemm.a, rows, cols, a->gemm.lda, CCL_WGMMA_ROWS, 0));
     if (a->source != CCL_A_REMOTE && km) {
         const size_t all = map->columns ? map->m : (map->ranks - 1) * ccl_round_up(d->shard, CCL_GEMM_PITCH) + d->shard;
-        CCL_TRY(comm->rt->tensor_map(&t->staged, staged, d->k, all, a->stage_ld, CCL_MATRIX_TILE_K));
+        CCL_TRY(comm->rt->tensor_map(&t->staged, staged, d->k, all, a->stage_ld, CCL_MATRIX_TILE_K, 0));
     } else if (a->source != CCL_A_REMOTE) {
-        CCL_TRY(comm->rt->tensor_map(&t->staged, staged, d->m, d->k, a->stage_ld, CCL_WGMMA_ROWS));
+        CCL_TRY(comm->rt->tensor_map(&t->staged, staged, d->m, d->k, a->stage_ld, CCL_WGMMA_ROWS, 0));
     }
-    return kn ? comm->rt->tensor_map(&t->b, (const void *)a->gemm.b, d->k, d->n, a->gemm.ldb, CCL_MATRIX_TILE_K)
-              : comm->rt->tensor_map(&t->b, (const void *)a->gemm.b, d->n, d->k, a->gemm.ldb, t->b_rows);
+    if (ws->plan.bulk) {
+        t->fetchers = a->fetchers;
+        t->all.fetchers = 0;
+        CCL_TRY(comm->rt->tensor_map(&t->fetched, staged, d->shard, d->k, a->stage_ld, CCL_WGMMA_ROWS, map->ranks));
+    }
+    if ((a->source == CCL_A_REMOTE || ws->plan.bulk) && map->ranks > 1 && !map->local) {
+        CCL_TRY(comm->rt->tensor_map(&t->copy, ws->space + ws->copy_off, rows, cols, a->copy_ld, CCL_WGMMA_ROWS, 0));
+    }
+    return kn ? comm->rt->tensor_map(&t->b, (const void *)a->gemm.b, d->k, d->n, a->gemm.ldb, CCL_MATRIX_TILE_K, 0)
+              : comm->rt->tensor_map(&t->b, (const void *)a->gemm.b, d->n, d->k, a->gemm.ldb, t->b_rows, 0);
 }
 
 static cclResult_t launch(cclComm_t comm, const struct cclMatmulWorkspace *ws, enum ccl_k_matmul_kind kind, struct ccl_k_matmul_args *a,

@@ -45,6 +45,7 @@ struct ccl_matmul_plan {
     struct ccl_k_gemm gemm; /* but for addresses */
     uint32_t source;        /* enum ccl_k_source */
     uint32_t grid, fetchers;
+    bool bulk;              /* a thread of a block fetches, while the others multiply (core wgmma) */
     uint64_t stage_ld, copy_ld; /* elements */
     bool sequential;
     bool local;             /* ready words and staged A are the workspace's private ones */

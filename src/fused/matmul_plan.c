@@ -13,6 +13,8 @@
 #define HOST_TILE_K 256  /* as deep as the core packs at once */
 #define TILES_A_BLOCK 3  /* at least, so that the last round is short */
 #define MOST_GROUPS 8    /* of K: coarse flags are faster, some are needed to begin early */
+#define MOST_GROUPS_BULK 32 /* where single threads fetch and wait */
+#define BULK_FETCHERS 24 /* boxes of 16 KiB on their way, enough for a link of 50 GB/s */
 #define MOST_FETCHED (1u << 28) /* elements of a fetch that a GPU's threads count in 32 bits */
 #define FINEST_TILE 32u  /* that a workspace made without a config has ready words for */
 #define FINEST_TILE_K 64u
@@ -97,7 +99,7 @@ static cclResult_t fill_map(const char *who, const struct ccl_matmul_world *worl
     CCL_CHECK(c->k_per_flag == CCL_UNSET || (uint64_t)c->k_per_flag <= most, cclInvalidArgument, CCL_COLL,
               "%s: config: k_per_flag is %d, but a GPU fetches at most %llu blocks of %u x %u at once", who, c->k_per_flag, (unsigned long long)most,
               map->tile_m, map->tile_k);
-    const uint32_t coarse = divide_up(map->blocks_k, MOST_GROUPS);
+    const uint32_t coarse = divide_up(map->blocks_k, world->core == CCL_MATRIX_CORE_wgmma && !world->is_host ? MOST_GROUPS_BULK : MOST_GROUPS);
     map->k_per_flag = c->k_per_flag != CCL_UNSET ? (uint32_t)c->k_per_flag : coarse <= most ? coarse : (uint32_t)most;
     map->groups = divide_up(map->blocks_k, map->k_per_flag);
     map->own_fetched = hbm && !map->columns && c->layout == cclMContiguous;
@@ -135,7 +137,8 @@ static cclResult_t choose_grid(const char *who, const struct ccl_matmul_world *w
     CCL_CHECK(c->num_fetch_sms == CCL_UNSET || (c->num_fetch_sms >= 1 && c->num_fetch_sms <= grid), cclInvalidArgument, CCL_COLL,
               "%s: config: num_fetch_sms is %d, but there are %d blocks (comm_sms)", who, c->num_fetch_sms, grid);
     if (plan->map.fetches != 0) {
-        c->num_fetch_sms = c->num_fetch_sms != CCL_UNSET ? c->num_fetch_sms : grid > 4 ? grid / 4 : 1;
+        const int all = grid > 4 ? grid / 4 : 1, bulk = grid < BULK_FETCHERS ? grid : BULK_FETCHERS;
+        c->num_fetch_sms = c->num_fetch_sms != CCL_UNSET ? c->num_fetch_sms : plan->bulk ? bulk : all;
     }
     plan->fetchers = plan->map.fetches != 0 ? (uint32_t)c->num_fetch_sms : 0;
     plan->grid = (uint32_t)grid;
@@ -223,6 +226,8 @@ cclResult_t ccl_matmul_plan(const char *who, enum ccl_matmul_op op, const struct
     c.fixed_order = c.fixed_order != CCL_UNSET ? c.fixed_order : 1;
     choose_tile(world, &plan->map, c.comm_sms != CCL_UNSET ? c.comm_sms : world->auto_blocks, &c);
     CCL_TRY(fill_map(who, world, &c, &plan->map));
+    plan->bulk = !world->is_host && world->core == CCL_MATRIX_CORE_wgmma && plan->map.fetches != 0 && !plan->map.pushes && !plan->map.columns &&
+                 c.layout == cclKContiguous && plan->map.tile_m == CCL_WGMMA_ROWS && plan->map.tile_k * plan->map.k_per_flag % CCL_MATRIX_TILE_K == 0;
     CCL_TRY(choose_grid(who, world, &c, plan));
     const char *fault = ccl_matmul_prove(&plan->map, &ccl_matmul_maps);
     CCL_CHECK(fault == NULL, cclInvalidArgument, CCL_COLL,

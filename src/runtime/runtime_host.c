@@ -131,9 +131,9 @@ static cclResult_t host_fill(void *dst, int byte, size_t bytes, struct cclStream
     return enqueue_bytes(CCL_HOST_TASK_FILL, dst, NULL, byte, bytes, stream);
 }
 
-static cclResult_t host_tensor_map(void *map, const void *ptr, size_t rows, size_t cols, size_t ld, uint32_t box_rows)
+static cclResult_t host_tensor_map(void *map, const void *ptr, size_t rows, size_t cols, size_t ld, uint32_t box_rows, size_t matrices)
 {
-    (void)map, (void)ptr, (void)rows, (void)cols, (void)ld, (void)box_rows;
+    (void)map, (void)ptr, (void)rows, (void)cols, (void)ld, (void)box_rows, (void)matrices;
     return ccl_error_set(cclInvalidUsage, CCL_RT, "tensor_map: backend host has no tensor maps");
 }
 
