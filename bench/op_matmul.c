@@ -295,7 +295,7 @@ static bool sweep_choices(struct run *r, int *status)
 
 static bool tune_shape(struct run *r, int *status)
 {
-    static const int tiles[][2] = {{BENCH_AUTO, BENCH_AUTO}, {128, 128}, {128, 256}, {256, 128}, {256, 256}, {256, 512}, {512, 256}};
+    static const int tiles[][2] = {{BENCH_AUTO, BENCH_AUTO}, {128, 128}, {128, 224}, {128, 256}, {256, 128}, {256, 256}, {256, 512}, {512, 256}};
     static const int ways[][4] = {{cclAlgoBaseline, CCL_UNSET, CCL_UNSET, BENCH_AUTO},          {cclAlgoSequential, CCL_UNSET, CCL_UNSET, BENCH_AUTO},
                                   {cclAlgoHbmBuffer, cclKContiguous, cclFetchPull, BENCH_AUTO}, {cclAlgoHbmBuffer, cclKContiguous, cclFetchPull, 1},
                                   {cclAlgoHbmBuffer, cclMContiguous, cclFetchPull, BENCH_AUTO}, {cclAlgoHbmBuffer, cclKContiguous, cclFetchPush, BENCH_AUTO}};
@@ -310,9 +310,16 @@ static bool tune_shape(struct run *r, int *status)
             r->choice = (struct choice){ways[w][0], ways[w][1], ways[w][2], tiles[t][0], tiles[t][1], BENCH_AUTO, ways[w][3]};
             r->count = 0;
             r->calls = 1;
-            if (!bench_agree(&r->s, bench_product_poison(&r->p, &r->s), "poison") || !run_block(r, FUSED, 1, false)) {
+            if (!bench_agree(&r->s, bench_product_poison(&r->p, &r->s), "poison")) {
                 *status = 1;
                 return false;
+            }
+            if (!run_block(r, FUSED, 1, false)) { /* not every core has every tile */
+                if (!bench_session_check(&r->s)) {
+                    *status = 1;
+                    return false;
+                }
+                continue;
             }
             cclGetEffectiveConfig(r->s.comm, &r->used);
             if (bench_max(&r->s, bench_product_check(&r->p, &r->s, false) != 0) > 0) {

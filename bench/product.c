@@ -226,9 +226,9 @@ void bench_product_tune_row(const struct bench_product *p, int ranks, const cclC
     const int numbers[6] = {b->gemm_tile_m, b->gemm_tile_n, b->gemm_tile_k, b->group_m, b->k_per_flag, b->num_fetch_sms};
     char text[6][16], line[512];
 #if defined(__aarch64__)
-    const char *arch = "aarch64";
+    const char *arch = bench_on_host() ? "aarch64" : "any";
 #else
-    const char *arch = "x86-64";
+    const char *arch = bench_on_host() ? "x86-64" : "any";
 #endif
     for (int i = 0; i < 6; i++) {
         snprintf(text[i], sizeof(text[i]), "%d", numbers[i]);

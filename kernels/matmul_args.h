@@ -44,7 +44,7 @@ struct ccl_k_matmul_args {
     uint32_t fetchers;  /* so many blocks, the first ones in, fetch before they multiply */
     uint32_t pad;
     uint64_t state;     /* struct ccl_k_matmul_state */
-    uint64_t scratch, scratch_bytes; /* host: of each block */
+    uint64_t scratch, scratch_bytes; /* private memory of each block */
     uint64_t space;     /* own workspace: ready words at its start */
     uint64_t idle;      /* ready words that this call does not use, 0: there are none such */
     uint64_t words;     /* ready words that there are, of either */
