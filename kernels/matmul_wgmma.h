@@ -189,11 +189,11 @@ CCL_DEVICE void wgmma_fetch(const struct ccl_k_matmul_tma_args *args, struct mat
         const struct ccl_k_map map = a->map;
         const struct ccl_k_block b = ccl_map_fetch(&map, item);
         const uint32_t owner = b.unit / map.shard_units, row = ccl_map_row(&map, b.unit) - owner * map.shard;
-        if (!matmul_meet_one(a, sh, owner)) {
+        if (owner != map.rank && !matmul_meet_one(a, sh, owner)) {
             return;
         }
         CCL_TRACE_NOTE_BEGIN(from);
-        const uint64_t source = wgmma_peer_map(args, sh, owner, &made);
+        const uint64_t source = owner == map.rank ? (uint64_t)&args->own : wgmma_peer_map(args, sh, owner, &made);
         wgmma_fence_loads();
         ccl_map_columns(&map, b.group, &k0, &k1);
         for (uint32_t k = k0; k < k1; k += WGMMA_BLOCK_K) {

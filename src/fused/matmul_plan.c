@@ -102,8 +102,9 @@ static cclResult_t fill_map(const char *who, const struct ccl_matmul_world *worl
     const uint32_t coarse = divide_up(map->blocks_k, world->core == CCL_MATRIX_CORE_wgmma && !world->is_host ? MOST_GROUPS_BULK : MOST_GROUPS);
     map->k_per_flag = c->k_per_flag != CCL_UNSET ? (uint32_t)c->k_per_flag : coarse <= most ? coarse : (uint32_t)most;
     map->groups = divide_up(map->blocks_k, map->k_per_flag);
-    map->own_fetched = hbm && !map->columns && c->layout == cclMContiguous;
     map->pushes = hbm && c->fetch == cclFetchPush;
+    /* With a heap of host memory the own shard is as far as a peer's. */
+    map->own_fetched = hbm && !map->columns && (c->layout == cclMContiguous || (world->shared_host && !map->pushes));
     CCL_CHECK(!map->pushes || !map->columns, cclInvalidArgument, CCL_COLL, "%s: config: fetch push needs shards of rows, gather is columns", who);
     const uint32_t own = ccl_map_own(map), units = ccl_map_units(map), rest = units - own;
     const uint32_t walked = map->columns ? units : own;

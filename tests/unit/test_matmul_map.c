@@ -228,6 +228,8 @@ static void random_call(struct ccl_matmul_world *w, cclMatmulDesc_t *d, cclCallC
     w->core = w->is_host ? CCL_MATRIX_CORE_NONE : (enum ccl_matrix_core)(1 + below(CCL_NUM_MATRIX_CORES - 1));
     w->ranks = 1 + (int)below(w->is_host ? 9 : 8);
     w->rank = (int)below((uint32_t)w->ranks);
+    w->one_device = !w->is_host && below(3) == 0;
+    w->shared_host = !w->is_host && below(3) == 0; /* then the own shard is fetched too */
     w->blocks = 1 + (int)below(64);
     w->auto_blocks = 1 + (int)below((uint32_t)w->blocks);
     d->gather = (int)below(3);
