@@ -23,7 +23,7 @@ struct row {
 static const struct row direct_shared[] = {{32 << 10, 8}, {256 << 10, 16}, {2 << 20, 32}, {UINT64_MAX, -128}};
 static const struct row staged_shared[] = {{32 << 10, 8}, {256 << 10, 16}, {UINT64_MAX, -256}};
 /* A device a rank: as many blocks as keep the links busy. */
-static const struct row push_own[] = {{32 << 10, 8}, {256 << 10, 16}, {2 << 20, 32}, {UINT64_MAX, 64}};
+static const struct row push_own[] = {{32 << 10, 8}, {256 << 10, 16}, {1 << 20, 32}, {64 << 20, 64}, {UINT64_MAX, 128}};
 
 static int look_up(const struct row *rows, uint64_t bytes, int n)
 {
