@@ -63,6 +63,12 @@ static void choose_tile(const struct ccl_matmul_world *world, const struct ccl_k
     c->gemm_tile_k = c->gemm_tile_k != CCL_UNSET ? c->gemm_tile_k : least(HOST_TILE_K, map->k);
 }
 
+/* A field is set that only hbm_buffer has. */
+static bool asks_for_stage(const cclCallConfig_t *c)
+{
+    return c->layout != CCL_UNSET || c->fetch != CCL_UNSET || c->k_per_flag != CCL_UNSET || c->num_fetch_sms != CCL_UNSET;
+}
+
 /* The host's memory is one: reading a peer's A where it lies costs what reading a copy costs, so nothing is gained by making one. On GPUs each column of tiles would
  * read it over the link again, unless all ranks are on one: then a copy is what costs. */
 static void choose_algorithm(const struct ccl_matmul_world *world, enum ccl_matmul_op op, const struct ccl_k_map *map, cclCallConfig_t *c)
@@ -70,7 +76,7 @@ static void choose_algorithm(const struct ccl_matmul_world *world, enum ccl_matm
     if (op == CCL_MATMUL_ALL_GATHER) {
         c->algorithm = cclAlgoAuto;
     } else if (c->algorithm == CCL_UNSET || c->algorithm == cclAlgoAuto) {
-        const bool asked = c->layout != CCL_UNSET || c->fetch != CCL_UNSET || c->k_per_flag != CCL_UNSET || c->num_fetch_sms != CCL_UNSET;
+        const bool asked = asks_for_stage(c);
         const bool near = !world->is_host && world->ranks > 1 && world->one_device && !world->shared_host;
         const bool staged = asked || (!world->is_host && (world->ranks > 1 || map->columns));
         c->algorithm = staged ? cclAlgoHbmBuffer : cclAlgoBaseline;
@@ -268,7 +274,7 @@ cclResult_t ccl_matmul_plan_needs(const char *who, const struct ccl_matmul_world
     if (op == CCL_MATMUL_ALL_GATHER || (c.algorithm != CCL_UNSET && c.algorithm != cclAlgoAuto && c.algorithm != cclAlgoHbmBuffer)) {
         return cclSuccess;
     }
-    if (c.algorithm != cclAlgoHbmBuffer && plan.effective.algorithm != cclAlgoHbmBuffer) {
+    if (c.algorithm != cclAlgoHbmBuffer && !asks_for_stage(&c)) {
         c.algorithm = cclAlgoSequential;
         CCL_TRY(ccl_matmul_plan(who, op, world, d, &c, &plan));
         ccl_matmul_add_needs(needs, &plan.needs);
@@ -280,6 +286,12 @@ cclResult_t ccl_matmul_plan_needs(const char *who, const struct ccl_matmul_world
             CCL_TRY(ccl_matmul_plan(who, op, world, d, &c, &plan));
             ccl_matmul_add_needs(needs, &plan.needs);
         }
+    }
+    if (config->fetch == CCL_UNSET && config->layout != cclMContiguous && !plan.map.columns) { /* staged where peers reach it */
+        c.layout = cclKContiguous;
+        c.fetch = cclFetchPush;
+        CCL_TRY(ccl_matmul_plan(who, op, world, d, &c, &plan));
+        ccl_matmul_add_needs(needs, &plan.needs);
     }
     /* Ready words for finer tiles and flags too, where they are left open. */
     const uint32_t tile_m = c.gemm_tile_m != CCL_UNSET ? (uint32_t)c.gemm_tile_m : FINEST_TILE;
