@@ -319,11 +319,10 @@ CCL_DEVICE uint32_t matmul_feed_wait(struct matmul_feed *f, uint32_t unit, uint3
 {
     MATMUL_ARGS a = f->a;
     const uint32_t k = a->map.k, width = a->map.k_per_flag * a->map.tile_k, need = end < k ? end : k;
-    uint32_t failed = 0, group;
+    uint32_t failed = 0, group = (from > f->ready ? from : f->ready) / width;
     if (need <= f->ready) {
         return 0;
     }
-    group = (from > f->ready ? from : f->ready) / width;
     while (group * width < need && failed == 0) {
         failed = matmul_await(a, f->sh, unit, group) ? 0 : 1;
         group++;
