@@ -25,6 +25,7 @@
 enum bench_mode { BENCH_EAGER, BENCH_BATCH, BENCH_GRAPH };
 enum bench_buffer_kind { BENCH_HEAP, BENCH_REGISTERED, BENCH_PLAIN };
 enum bench_format { BENCH_TABLE, BENCH_CSV, BENCH_JSON };
+enum bench_b_layout { BENCH_B_KN, BENCH_B_NK };
 enum bench_baseline { BENCH_BASELINE_NONE, BENCH_BASELINE_MPI, BENCH_BASELINE_NCCL };
 
 static inline double bench_now_us(void)
@@ -46,7 +47,7 @@ struct bench_list {
     int count, capacity;
 };
 
-extern const struct bench_name bench_algorithms[], bench_gathers[], bench_dtypes[], bench_variants[], bench_modes[], bench_kinds[], bench_formats[],
+extern const struct bench_name bench_algorithms[], bench_b_layouts[], bench_gathers[], bench_dtypes[], bench_variants[], bench_modes[], bench_kinds[], bench_formats[],
     bench_baselines[];
 
 /* Each parser appends to or replaces *out; false with a reason in why (what is wrong, without the option's name). */
@@ -68,7 +69,7 @@ struct bench_options {
     struct bench_list ranks, bytes, rows, columns, dtype, comm_sms, tile, peers_per_wait, buffers, mode, variant;
     long long leading, warmup, iters, rounds, batch, seed;
     double min_time_s, max_time_s;
-    int format, baseline;
+    int format, baseline, b_layout;
     bool in_place, progress, corrupt, help;
     const char *operation, *out, *device, *nccl;
 };

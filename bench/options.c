@@ -28,6 +28,7 @@ static const struct option options_table[] = {
     {"--N", "SIZES", SIZES, FIELD(columns), NULL, 0, 0, "columns, elements"},
     {"--K", "SIZES", SIZES, FIELD(depth), NULL, 0, 0, "matrix products: columns of all of A; there --M is all rows"},
     {"--gather", "LIST", NAMES, FIELD(gather), bench_gathers, 0, 0, "all_gather_matmul: A is sharded by rows, by columns (default rows)"},
+    {"--b_layout", "NAME", NAME, FIELD(b_layout), bench_b_layouts, 0, 0, "matrix products: B as [k][n] or, transposed, [n][k] (default kn)"},
     {"--algorithm", "LIST", NAMES, FIELD(algorithm), bench_algorithms, 0, 0,
      "all_gather_matmul: auto, baseline, hbm_buffer, sequential (default auto)"},
     {"--num_fetch_sms", "LIST", INTEGERS, FIELD(fetch_sms), NULL, 1, INT_MAX, "hbm_buffer: blocks that fetch first, or auto (default auto)"},
@@ -42,7 +43,7 @@ static const struct option options_table[] = {
      "ROWSxCOLUMNS of a tile, or auto (default auto); with --bytes 1xCOLUMNS"},
     {"--peers-per-wait", "LIST", INTEGERS, FIELD(peers_per_wait), NULL, BENCH_PEERS_ALL, INT_MAX,
      "peers served between two waits: 1, 2, 4, all, or auto (default auto)"},
-    {"--buffers", "LIST", NAMES, FIELD(buffers), bench_kinds, 0, 0, "kind of send and receive buffers (default heap)"},
+    {"--buffers", "LIST", NAMES, FIELD(buffers), bench_kinds, 0, 0, "kind of send and receive buffers (default heap); matrix products: plain or not, where comm_us goes"},
     {"--mode", "LIST", NAMES, FIELD(mode), bench_modes, 0, 0,
      "eager: synchronise after each call; batch: after 100 calls; graph: replays of a graph of up to 100 calls (default eager)"},
     {"--variant", "LIST", NAMES, FIELD(variant), bench_variants, 0, 0, "how data moves (default auto)"},
@@ -321,8 +322,8 @@ static const char help_text[] =
     "  comm_sms, variant: as asked for (null, auto: left to the library); blocks, variant_used, tile_m, tile_n, "
     "peers_per_wait:\n"
     "  what the last call really used\n"
-    "\nMatrix products have rows of their own: gemm_us, vendor_us (OpenBLAS' sgemm, null when it is not installed), comm_us are our product alone, a\n"
-    "vendor's and the all-gather alone, all ranks at once; sequential_us the two one after the other, mpi_us MPI_Allgather and our product; time_us\n"
+    "\nMatrix products have rows of their own: gemm_us, vendor_us (host: OpenBLAS' sgemm; NVIDIA: cuBLAS; null when it is not installed), comm_us are our\n"
+    "product alone, a vendor's and the all-gather alone, all ranks at once; --mode batch: of calls that follow each other; sequential_us the two one after the other, mpi_us MPI_Allgather and our product; time_us\n"
     "the fused call; tflops of a rank; overlap = time_us / max(gemm_us, comm_us). All are medians over iterations of the slowest rank; errors counts\n"
     "wrong elements of a random sample and elements not written.\n"
     "\nExit status: 0; 1 wrong bytes or a failed configuration; 2 wrong use.\n";

@@ -17,6 +17,7 @@ const struct bench_name bench_algorithms[] = {{"auto", cclAlgoAuto},
                                               {"sequential", cclAlgoSequential},
                                               {NULL, 0}};
 const struct bench_name bench_gathers[] = {{"rows", cclGatherRows}, {"columns", cclGatherColumns}, {NULL, 0}};
+const struct bench_name bench_b_layouts[] = {{"kn", BENCH_B_KN}, {"nk", BENCH_B_NK}, {NULL, 0}};
 const struct bench_name bench_dtypes[] = {
     {"fp16", cclFloat16},
     {"bf16", cclBfloat16},

@@ -11,6 +11,8 @@
  *               partial, then 0, 1, 2, .. When the answer is not 0 the wave goes on to the end of the tile, since all waves must pass the same
  *               barriers, stores nothing and returns that. Waves that ask for themselves may get different answers
  *   GEMM_PLACES  optional: most of tile->more; tile->others is then an array in registers (local, its indices constants)
+ *   GEMM_LATE_PLACES(hook, tile, d)  optional, in place of tile->others: address of place d (0 from tile->more on), which lane d asks for behind the K loop and keeps,
+ *               since scalar registers are few
  * which are undefined again at the end.
  *
  * A step of the loop is a K block of 64 in two halves of 32; a half of A and B together is a stage in LDS. A half step has GEMM_ROWS / 32 groups of 4
@@ -121,7 +123,11 @@ CCL_DEVICE uint32_t GEMM_F(gemm_core)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_t
 #endif
     GEMM_BARRIER(lds);
     if (failed == 0) {
-        GEMM_F(gemm_store)(g, tile, acc);
+#ifdef GEMM_LATE_PLACES
+        GEMM_F(gemm_store)(g, tile, acc, tile->more != 0 ? GEMM_LATE_PLACES(hook, tile, ccl_tid() % 64) : 0);
+#else
+        GEMM_F(gemm_store)(g, tile, acc, 0);
+#endif
     }
     return failed;
 }
@@ -129,6 +135,7 @@ CCL_DEVICE uint32_t GEMM_F(gemm_core)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_t
 #undef GEMM_AWAIT
 #undef CCL_GEMM_WAIT_A
 #undef GEMM_PLACES
+#undef GEMM_LATE_PLACES
 #undef GEMM_MIX_ONE
 #undef GEMM_GROUP
 #undef GEMM_ZONES

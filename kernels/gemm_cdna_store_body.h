@@ -10,6 +10,14 @@
 #define GEMM_ELEMENT _Float16
 #endif
 
+#ifdef GEMM_LATE_PLACES
+#define GEMM_PLACE(d)                                                                   \
+    ((uint64_t)(uint32_t)__builtin_amdgcn_readlane((int)(places >> 32), (int)(d)) << 32 | \
+     (uint32_t)__builtin_amdgcn_readlane((int)places, (int)(d)))
+#else
+#define GEMM_PLACE(d) tile->others[d]
+#endif
+
 /* To C and to the tile's other places, whose addresses are in scalar registers. */
 #define GEMM_PUT_AT(addr, bits, x, offset) __builtin_amdgcn_raw_buffer_store_b##bits(x, GEMM_BUFFER(addr, GEMM_ALL), offset, 0, 0)
 #define GEMM_PUT(bits, x, there, at)                                \
@@ -19,7 +27,7 @@
         _Pragma("unroll") for (uint32_t d = 0; d < GEMM_PLACES; d++) \
         {                                                           \
             if (d < tile->more) {                                   \
-                GEMM_PUT_AT(tile->others[d], bits, x, offset_);     \
+                GEMM_PUT_AT(GEMM_PLACE(d), bits, x, offset_);       \
             }                                                       \
         }                                                           \
     } while (0)
@@ -29,7 +37,8 @@ CCL_DEVICE float GEMM_F(gemm_bias)(uint64_t bias, uint32_t index, uint32_t count
     return index < count ? (float)((CCL_AS1 const GEMM_ELEMENT *)bias)[index] : 0.0f;
 }
 
-CCL_DEVICE void GEMM_F(gemm_store)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, gemm_f32x4 acc[GEMM_FRAGMENTS][4])
+CCL_DEVICE void GEMM_F(gemm_store)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, gemm_f32x4 acc[GEMM_FRAGMENTS][4],
+                                  uint64_t lanes_places)
 {
     typedef GEMM_ELEMENT vector __attribute__((ext_vector_type(8)));
     const bool whole = tile->cols >= GEMM_COLUMNS || tile->cols % 8 == 0; /* each chunk of 8 columns is inside or outside */
@@ -53,6 +62,10 @@ CCL_DEVICE void GEMM_F(gemm_store)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile
             const bool swapped = GEMM_KN_DIRECT && (thread >> 4 & 1) != 0, there = row < tile->rows && column < tile->cols;
             const float by_row = bias == CCL_GEMM_BIAS_BY_ROW ? GEMM_F(gemm_bias)(g->bias + tile->row * 2, row, tile->rows) : 0.0f;
             const uint32_t offset = (row * (uint32_t)g->ldc + column) * 2;
+            uint64_t places = lanes_places;
+            if (tile->more != 0) {
+                asm volatile("" : "+v"(places)); /* read from lanes for each fragment: not kept in scalar registers */
+            }
             vector v;
 
             for (int r = 0; r < 8; r++) {
@@ -78,3 +91,4 @@ CCL_DEVICE void GEMM_F(gemm_store)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile
 #undef GEMM_ELEMENT
 #undef GEMM_PUT
 #undef GEMM_PUT_AT
+#undef GEMM_PLACE

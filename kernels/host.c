@@ -14,11 +14,7 @@
 
 #include "copy.hip"
 
-#include "host_gemm.h"
-
-/* The scratch of a block is its own. */
-#define CCL_MATMUL_CORE(a, t, sh) ccl_host_gemm(&(a)->gemm, t, (void *)((a)->scratch + ccl_bid() * (a)->scratch_bytes))
-#include "matmul_tasks.h"
+#include "matmul_host.h"
 
 _Thread_local const struct ccl_host_block *ccl_block __attribute__((tls_model("initial-exec")));
 

@@ -16,11 +16,7 @@
 
 #include "copy.hip"
 
-#include "host_gemm.h"
-
-/* The scratch of a block is its own. */
-#define CCL_MATMUL_CORE(a, t, sh) ccl_host_gemm(&(a)->gemm, t, (void *)((a)->scratch + ccl_bid() * (a)->scratch_bytes))
-#include "matmul_tasks.h"
+#include "matmul_host.h"
 
 const ccl_host_kernel_fn ccl_host_kernels_traced[CCL_NUM_HOST_KERNELS] = {
 #define CCL_K(name, args) [CCL_KERNEL_##name] = ccl_k_##name,

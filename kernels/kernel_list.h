@@ -30,16 +30,31 @@
     X(copy_open, struct ccl_k_coll_args)          \
     X(copy_close, struct ccl_k_coll_args)
 
-/* On the host backend only. parts_ll: LL for what parts and reduce do. The others, until the GPUs have their GEMM cores: fused matrix products. */
+/* On the host backend only. parts_ll: LL for what parts and reduce do. matmul: fused matrix products, of all types and layouts. */
 #define CCL_HOST_KERNEL_LIST(X)                   \
     X(parts_ll, struct ccl_k_parts_args)          \
-    X(gather_matmul, struct ccl_k_matmul_args)    \
-    X(matmul_gather, struct ccl_k_matmul_args)    \
-    X(matmul_local, struct ccl_k_matmul_args)
+    X(matmul, struct ccl_k_matmul_args)
 
 /* In NVIDIA's untraced images only (device property ll_words). ll_words_W: ll_W for parts that are runs of 8-byte words; ranks of one operation
  * may run either. */
 #define CCL_CUDA_KERNEL_LIST(X) CCL_WORLDS_2_8(X, ll_words, struct ccl_k_words_args)
+
+/* Fused matrix products on GPUs with matrix cores. AMD: a kernel for each type and layout, B as [n][k] (nk) or [k][n] (kn), A staged as [k][m] (km). */
+#define CCL_MATMUL_FORMS(X, family)                  \
+    X(family##_nk_f16, struct ccl_k_matmul_args)     \
+    X(family##_kn_f16, struct ccl_k_matmul_args)     \
+    X(family##_nk_bf16, struct ccl_k_matmul_args)    \
+    X(family##_kn_bf16, struct ccl_k_matmul_args)
+#define CCL_MATMUL_CDNA_KERNEL_LIST(X) \
+    CCL_MATMUL_FORMS(X, matmul)        \
+    CCL_MATMUL_FORMS(X, matmul_km)
+/* NVIDIA: one for all. */
+#define CCL_MATMUL_CUDA_KERNEL_LIST(X)            \
+    X(matmul_mma, struct ccl_k_matmul_args)       \
+    X(matmul_wgmma, struct ccl_k_matmul_tma_args)
+#define CCL_MATMUL_KERNEL_LIST(X)  \
+    CCL_MATMUL_CDNA_KERNEL_LIST(X) \
+    CCL_MATMUL_CUDA_KERNEL_LIST(X)
 
 /* Matrix products alone, in the images of gfx90a, gfx942 and gfx950 (gemm.hip): the GEMM core for benches and tests, which look them up by name. */
 #define CCL_MATRIX_LAYOUTS(X, type, rows)                 \
@@ -55,12 +70,15 @@ enum ccl_kernel {
 #define CCL_K(name, args) CCL_KERNEL_##name,
     CCL_KERNEL_LIST(CCL_K)
     CCL_CUDA_KERNEL_LIST(CCL_K)
+    CCL_MATMUL_KERNEL_LIST(CCL_K)
         CCL_NUM_KERNELS, /* of GPUs */
     CCL_LAST_GPU_KERNEL = CCL_NUM_KERNELS - 1,
     CCL_HOST_KERNEL_LIST(CCL_K)
 #undef CCL_K
         CCL_NUM_HOST_KERNELS,
-    CCL_NUM_COMMON_KERNELS = CCL_KERNEL_ll_words_2 /* kernels of all backends come first */
+    CCL_NUM_COMMON_KERNELS = CCL_KERNEL_ll_words_2, /* kernels of all backends come first */
+    CCL_FIRST_MATMUL_KERNEL = CCL_KERNEL_matmul_nk_f16,
+    CCL_NUM_MATMUL_KERNELS = CCL_NUM_KERNELS - CCL_FIRST_MATMUL_KERNEL
 };
 
 #endif

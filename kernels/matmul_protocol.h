@@ -13,18 +13,34 @@
 #include "trace.h"
 
 #define MATMUL_ARGS CCL_CONST const struct ccl_k_matmul_args *
+#if defined(CCL_ON_HOST)
+#define MATMUL_RANKS CCL_MAX_RANKS
+#else
+#define MATMUL_RANKS CCL_GPU_PAIRS /* src/fused/matmul.c refuses more */
+#endif
 
 struct matmul_shared {
     uint64_t entry;
     uint32_t n;         /* number of the operation */
     uint32_t epoch;     /* tag of this call's ready words */
-    uint32_t bad, peer; /* first error of the block */
+    uint32_t bad, peer; /* first error of the block; one aligned word */
     uint32_t late;      /* the communicator had failed before the block came */
     uint32_t own_out;   /* this rank's adverts are out */
     uint32_t ticket;
-    uint64_t base[CCL_MAX_RANKS]; /* what a peer's advert has said: its A, C or workspace as mapped here; 0: not met; bit 0: A is the copy in its workspace */
-    uint64_t others[CCL_MAX_RANKS]; /* cclMatmulAllGather: where a tile goes at the peers, in rotation */
+    uint64_t base[MATMUL_RANKS]; /* what a peer's advert has said: its A, C or workspace as mapped here; 0: not met; bit 0: A is the copy in its workspace */
+    uint64_t others[MATMUL_RANKS]; /* cclMatmulAllGather: where a tile goes at the peers, in rotation */
 };
+
+/* Barrier of the block: behind it all threads see what one has written to struct matmul_shared. On CDNA that lies in memory, where a store is complete when it has been
+ * waited for. */
+CCL_DEVICE void matmul_sync(void)
+{
+#if defined(CCL_ON_AMD)
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    ccl_wait_loads();
+#endif
+    ccl_block_sync();
+}
 
 CCL_DEVICE struct ccl_k_matmul_state *matmul_state(MATMUL_ARGS a) { return (struct ccl_k_matmul_state *)a->state; }
 
@@ -55,7 +71,7 @@ CCL_DEVICE void matmul_enter(MATMUL_ARGS a, struct matmul_shared *sh)
             sh->base[r] = 0;
         }
     }
-    ccl_block_sync();
+    matmul_sync();
     if (sh->late) {
         return;
     }
@@ -126,17 +142,26 @@ CCL_DEVICE uint32_t matmul_meet(MATMUL_ARGS a, struct matmul_shared *sh, uint32_
     if (ccl_tid() == 0) {
         matmul_meet_one(a, sh, peer);
     }
-    ccl_block_sync();
+    matmul_sync();
     return sh->bad == CCL_BAD_NONE;
 }
 
-/* All threads. Another block, or another rank, has failed: take no more tasks. */
-CCL_DEVICE uint32_t matmul_stopped(MATMUL_ARGS a, struct matmul_shared *sh)
+/* One thread. Another block, or another rank, has failed: take no more tasks. */
+CCL_DEVICE uint32_t matmul_stopped_one(MATMUL_ARGS a, struct matmul_shared *sh)
 {
-    if (ccl_tid() == 0 && sh->bad == CCL_BAD_NONE && ccl_told_to_stop(&a->coll)) {
+    if (sh->bad == CCL_BAD_NONE && ccl_told_to_stop(&a->coll)) {
         matmul_set_bad(a, sh, CCL_BAD_STOP, a->coll.rank);
     }
-    ccl_block_sync();
+    return sh->bad != CCL_BAD_NONE;
+}
+
+/* The same by all threads. */
+CCL_DEVICE uint32_t matmul_stopped(MATMUL_ARGS a, struct matmul_shared *sh)
+{
+    if (ccl_tid() == 0) {
+        matmul_stopped_one(a, sh);
+    }
+    matmul_sync();
     return sh->bad != CCL_BAD_NONE;
 }
 
@@ -146,9 +171,9 @@ CCL_DEVICE uint32_t matmul_ticket(struct matmul_shared *sh, uint64_t *counter)
     if (ccl_tid() == 0) {
         sh->ticket = (uint32_t)ccl_add_relaxed_agent_u64((uint64_t)counter, 1);
     }
-    ccl_block_sync();
-    const uint32_t ticket = sh->ticket;
-    ccl_block_sync(); /* nobody draws the next one before all have read this one */
+    matmul_sync();
+    const uint32_t ticket = ccl_uniform(sh->ticket);
+    matmul_sync(); /* nobody draws the next one before all have read this one */
     return ticket;
 }
 
@@ -195,6 +220,9 @@ CCL_DEVICE void matmul_scrub(MATMUL_ARGS a, uint32_t epoch)
     for (uint64_t i = 0; i < some && a->words != 0; i++) {
         uint64_t word = ((uint64_t)epoch * some + i) % a->words;
         ccl_store_relaxed_system_u64(a->space + 8 * word, CCL_TAGGED(epoch, 0));
+        if (a->idle != 0) {
+            ccl_store_relaxed_system_u64(a->idle + 8 * word, CCL_TAGGED(epoch, 0));
+        }
     }
 }
 
@@ -232,28 +260,34 @@ CCL_DEVICE void matmul_last_out(MATMUL_ARGS a, struct matmul_shared *sh, uint32_
     ccl_store_relaxed_agent_u64((uint64_t)&state->outs, 0); /* the next launch starts behind this one's end (S) */
 }
 
-/* All threads, when the block has no more tasks or has failed. exposed: peers store into memory of this rank's user. */
-CCL_DEVICE void matmul_leave(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t exposed)
+/* One thread, when the block has no more tasks or has failed, behind a barrier of the block. */
+CCL_DEVICE void matmul_leave_one(MATMUL_ARGS a, struct matmul_shared *sh)
 {
     CCL_ARGS c = &a->coll;
     struct ccl_k_matmul_state *state = matmul_state(a);
+    if (__builtin_expect(sh->bad != CCL_BAD_NONE, 0)) {
+        if (!sh->late) {
+            ccl_raise(c, sh->n, sh->bad, sh->peer, ccl_called_of(c)); /* now, so that nobody waits for this block */
+            ccl_revoke(c, sh->n);
+        }
+        ccl_store_relaxed_agent_u64((uint64_t)&state->bad, 1);
+    } else {
+        CCL_TRACE_NOTE(c, sh->n, CCL_TRACE_SENT);
+    }
+    /* Release: what this block has done; acquire: what all others have. */
+    if (ccl_atomic_add_acq_rel_agent_u64(&state->outs, 1) == ccl_grid() - 1) {
+        matmul_last_out(a, sh, a->kind == CCL_MATMUL_GATHERS_C || a->map.pushes); /* peers store into memory of this rank's user */
+    } else if (sh->bad == CCL_BAD_NONE) {
+        CCL_TRACE_NOTE(c, sh->n, CCL_TRACE_END);
+    }
+}
+
+/* The same by all threads. */
+CCL_DEVICE void matmul_leave(MATMUL_ARGS a, struct matmul_shared *sh)
+{
     ccl_block_release_system();
     if (ccl_tid() == 0) {
-        if (__builtin_expect(sh->bad != CCL_BAD_NONE, 0)) {
-            if (!sh->late) {
-                ccl_raise(c, sh->n, sh->bad, sh->peer, ccl_called_of(c)); /* now, so that nobody waits for this block */
-                ccl_revoke(c, sh->n);
-            }
-            ccl_store_relaxed_agent_u64((uint64_t)&state->bad, 1);
-        } else {
-            CCL_TRACE_NOTE(c, sh->n, CCL_TRACE_SENT);
-        }
-        /* Release: what this block has done; acquire: what all others have. */
-        if (ccl_atomic_add_acq_rel_agent_u64(&state->outs, 1) == ccl_grid() - 1) {
-            matmul_last_out(a, sh, exposed);
-        } else if (sh->bad == CCL_BAD_NONE) {
-            CCL_TRACE_NOTE(c, sh->n, CCL_TRACE_END);
-        }
+        matmul_leave_one(a, sh);
     }
 }
 

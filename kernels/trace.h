@@ -38,7 +38,7 @@ CCL_DEVICE void ccl_trace_span(CCL_ARGS a, uint32_t n, enum ccl_trace_task task,
     const uint64_t events = priv->trace + (uint64_t)priv->trace_ops * sizeof(struct ccl_k_trace_op);
     const uint64_t rings = events + (uint64_t)priv->trace_ops * a->lay.blocks * sizeof(struct ccl_k_trace_event);
     struct ccl_k_trace_ring *ring = CCL_PTR(struct ccl_k_trace_ring, rings) + ccl_bid();
-    struct ccl_k_trace_span *s = &ring->span[ring->count++ % CCL_TRACE_SPANS];
+    struct ccl_k_trace_span *s = &ring->span[ccl_add_relaxed_agent_u64((uint64_t)&ring->count, 1) % CCL_TRACE_SPANS];
     s->from_ns = from_ns;
     s->to_ns = ccl_clock_ns();
     s->op = n;
@@ -48,11 +48,13 @@ CCL_DEVICE void ccl_trace_span(CCL_ARGS a, uint32_t n, enum ccl_trace_task task,
 }
 /* The time now, for the other; by all threads of a block, of which the first one notes. */
 #define CCL_TRACE_NOTE_BEGIN(from) const uint64_t from = ccl_clock_ns()
-#define CCL_TRACE_NOTE_SPAN(a, n, task, from, unit, part)      \
-    do {                                                       \
-        if (ccl_afresh(ccl_tid()) == 0) {                      \
-            ccl_trace_span(a, n, task, from, unit, part);      \
-        }                                                      \
+#define CCL_TRACE_NOTE_SPAN(a, n, task, from, unit, part) CCL_TRACE_NOTE_SPAN_BY(0, a, n, task, from, unit, part)
+/* By some threads of a block: this one notes. */
+#define CCL_TRACE_NOTE_SPAN_BY(thread, a, n, task, from, unit, part) \
+    do {                                                             \
+        if (ccl_afresh(ccl_tid()) == (thread)) {                     \
+            ccl_trace_span(a, n, task, from, unit, part);            \
+        }                                                            \
     } while (0)
 #define CCL_TRACE_NOTE(a, n, point) ccl_trace_note(a, n, point)
 /* By all threads of a block: the first one notes. */
@@ -69,6 +71,7 @@ CCL_DEVICE void ccl_trace_span(CCL_ARGS a, uint32_t n, enum ccl_trace_task task,
 #define CCL_TRACE_NOTE_FIRST(a, n, point) ((void)(a), (void)(n), (void)(point))
 #define CCL_TRACE_NOTE_BEGIN(from) ((void)0)
 #define CCL_TRACE_NOTE_SPAN(a, n, task, from, unit, part) ((void)0)
+#define CCL_TRACE_NOTE_SPAN_BY(thread, a, n, task, from, unit, part) ((void)0)
 
 #endif
 

@@ -21,7 +21,10 @@ static cclResult_t read_desc(const char *who, const cclMatmulDesc_t *user, cclMa
 
 static cclResult_t check_backend(const char *who, cclComm_t comm)
 {
-    CCL_CHECK(comm->props.is_host, cclInvalidUsage, CCL_COLL, "%s: backend %s has no fused matrix products, host has", who, comm->rt->name);
+    CCL_CHECK(comm->props.is_host || comm->agreed.matrix_core != CCL_MATRIX_CORE_NONE, cclInvalidUsage, CCL_COLL,
+              "%s: backend %s has no fused matrix products for %s in this build, or not the same for all ranks", who, comm->rt->name, comm->props.arch);
+    CCL_CHECK(comm->props.is_host || comm->n <= CCL_GPU_PAIRS, cclInvalidUsage, CCL_COLL, "%s on backend %s: %d ranks, at most %d", who, comm->rt->name,
+              comm->n, CCL_GPU_PAIRS);
     return cclSuccess;
 }
 

@@ -15,7 +15,7 @@ PUBLIC = ["include/ccl/ccl.h"]
 DEVICE = ["include/ccl/device.h"]
 UTIL = PUBLIC + ["src/util/*"]
 KERNEL_ARGS = ["kernels/args.h", "kernels/kernel_list.h"]
-MATMUL_ARGS = ["kernels/matmul_args.h", "kernels/matmul_map.h", "kernels/gemm.h"]
+MATMUL_ARGS = ["kernels/matmul_args.h", "kernels/matrix_cores.h", "kernels/matmul_map.h", "kernels/gemm.h"]
 
 # (files, what they may include of this tree, kinds of foreign headers beyond the C library). The first match counts. A file may
 # always include headers of its own folder, unless ALONE is in the list.
@@ -38,9 +38,9 @@ RULES = [
     ("src/heap/alloc.[ch]", UTIL + [ALONE, "src/heap/alloc.h"], []),
     # args.h: the heap fills the table of window bases that kernels read.
     ("src/heap/*", UTIL + ["src/runtime/runtime.h", "src/bootstrap/bootstrap.h", "src/bootstrap/monitor.h", "kernels/args.h"], []),
-    ("src/runtime/*host*", UTIL + ["kernels/kernel_list.h", "kernels/host.h"], []),
-    ("src/runtime/*gpu*", UTIL + ["kernels/kernel_list.h"], ["gpu"]),
-    ("src/runtime/*", UTIL + ["kernels/kernel_list.h"], []),
+    ("src/runtime/*host*", UTIL + ["kernels/kernel_list.h", "kernels/matrix_cores.h", "kernels/host.h"], []),
+    ("src/runtime/*gpu*", UTIL + ["kernels/kernel_list.h", "kernels/matrix_cores.h"], ["gpu"]),
+    ("src/runtime/*", UTIL + ["kernels/kernel_list.h", "kernels/matrix_cores.h"], []),
     ("src/bootstrap/*", UTIL, ["socket"]),
     ("src/trace/*", UTIL + ["kernels/args.h"], []), # the layout of the records
     ("src/util/*", UTIL, []),

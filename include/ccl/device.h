@@ -27,7 +27,9 @@
 #elif defined(__CUDACC__)
 #define CCL_ON_NVIDIA 1
 #define CCL_DEVICE static __device__ __forceinline__
+#ifndef CCL_DEVICE_SLOW
 #define CCL_DEVICE_SLOW static __device__ __noinline__
+#endif
 #define CCL_AS1
 #else
 #define CCL_ON_HOST 1

@@ -32,6 +32,8 @@ struct ccl_agreed {
     size_t chunk_bytes; /* heap growth */
     int blocks;         /* B of the layout: largest grid */
     int host_blocks;    /* blocks auto uses for large operations on the host backend */
+    enum ccl_matrix_core matrix_core; /* of fused matrix products on GPUs; none: not all ranks have the same */
+    int matrix_blocks;  /* largest grid of such a product */
     uint32_t spin;      /* host: polls before sleeping */
     uint32_t host_flags; /* CCL_F_FENCE, CCL_F_YIELD */
     bool shared_ring;

@@ -26,6 +26,7 @@ struct hello {
     int64_t ll_max, host_spin, chunk_mb;
     int32_t ring_slots, ring_slot_bytes;
     int32_t capacity, shared_host; /* blocks that its device runs at once; it wants shared host memory */
+    int32_t matrix_core, matrix_capacity; /* enum ccl_matrix_core, blocks of its kernels that the device runs at once */
     int32_t whole;                 /* the limit of its blocks was named, so it may take the whole device */
     int32_t version, is_host, forced_fence, max_blocks, variant, comm_sms, host_threads, traced, queues, lone;
     char backend[24];
@@ -81,6 +82,8 @@ static cclResult_t say_hello(cclComm_t comm, const cclConfig_t *config, cclComm_
     h->is_host = comm->props.is_host;
     h->forced_fence = comm->props.forced_fence;
     h->capacity = comm->props.max_blocks;
+    h->matrix_core = (int32_t)comm->props.matrix_core;
+    h->matrix_capacity = comm->props.matrix_blocks;
     h->max_blocks = comm->props.is_host ? comm->props.max_blocks : CCL_MAX_BLOCKS;
     if (env->max_blocks != CCL_UNSET) {
         h->max_blocks = (int32_t)env->max_blocks;
@@ -128,15 +131,29 @@ static int64_t default_ll_max(const struct cclComm *comm, bool is_host, bool cro
     return crowded ? 4 << 10 : 256;
 }
 
-/* Blocks of one rank that run at the same time as those of all ranks on its device: a block that waits for a block that cannot start would wait for ever.
- * With as much room left for a second communicator of the same ranks, unless the caller has named a limit. */
-static int resident_blocks(const struct hello *all, int n, int rank)
+static int sharing_ranks(const struct hello *all, int n, int rank)
 {
     int sharing = 0;
     for (int r = 0; r < n; r++) {
         sharing += all[r].device_uid == all[rank].device_uid;
     }
+    return sharing;
+}
+
+/* Blocks of one rank that run at the same time as those of all ranks on its device: a block that waits for a block that cannot start would wait for ever.
+ * With as much room left for a second communicator of the same ranks, unless the caller has named a limit. */
+static int resident_blocks(const struct hello *all, int n, int rank)
+{
+    const int sharing = sharing_ranks(all, n, rank);
     int blocks = all[rank].capacity / (all[0].whole ? sharing : 2 * sharing);
+    return blocks > 1 ? blocks : 1;
+}
+
+/* The same for fused matrix products, which need the whole device to be fast: none is left for a second communicator. */
+static int matrix_blocks(const struct hello *all, int n, int rank)
+{
+    int blocks = all[rank].matrix_capacity / sharing_ranks(all, n, rank);
+    blocks = all[0].whole && all[rank].max_blocks < blocks ? all[rank].max_blocks : blocks;
     return blocks > 1 ? blocks : 1;
 }
 
@@ -183,6 +200,7 @@ static cclResult_t agree(cclComm_t comm, const struct hello *all)
     struct ccl_agreed *ag = &comm->agreed;
     uint64_t cpus[CPU_WORDS] = {0};
     int cores = 0, blocks = CCL_MAX_BLOCKS, forced_fence = 1;
+    bool same_core = true;
     ag->shared_ring = true;
     for (int r = 0; r < comm->n; r++) {
         CCL_CHECK(strcmp(all[r].backend, all[0].backend) == 0, cclInvalidUsage, CCL_INIT,
@@ -193,6 +211,10 @@ static cclResult_t agree(cclComm_t comm, const struct hello *all)
         int most = all[r].is_host ? all[r].max_blocks : resident_blocks(all, comm->n, r);
         most = most < all[r].max_blocks ? most : all[r].max_blocks;
         blocks = most < blocks ? most : blocks;
+        most = matrix_blocks(all, comm->n, r);
+        ag->matrix_blocks = r == 0 || most < ag->matrix_blocks ? most : ag->matrix_blocks;
+        ag->matrix_core = all[r].matrix_core == all[0].matrix_core ? (enum ccl_matrix_core)all[r].matrix_core : CCL_MATRIX_CORE_NONE;
+        same_core = same_core && ag->matrix_core != CCL_MATRIX_CORE_NONE;
         for (unsigned i = 0; i < CPU_WORDS; i++) {
             cpus[i] |= all[r].cpus[i];
         }
@@ -203,6 +225,7 @@ static cclResult_t agree(cclComm_t comm, const struct hello *all)
         cores += __builtin_popcountll(cpus[i]);
     }
     bool crowded = comm->n > cores;
+    ag->matrix_core = same_core ? ag->matrix_core : CCL_MATRIX_CORE_NONE;
     ag->world_id = all[0].world_id;
     ag->variant = all[0].variant;
     ag->comm_sms = all[0].comm_sms;

@@ -23,14 +23,18 @@ struct ccl_matmul_call {
 struct ccl_matmul_world {
     int ranks, rank;
     bool is_host;
+    enum ccl_matrix_core core; /* GPU */
     int blocks;      /* most of a grid */
     int auto_blocks; /* that pay */
+    bool one_device; /* all ranks are on it: what peers have is as near as the own */
+    bool shared_host; /* the heap is host memory */
 };
 
 /* Memory that a call needs, or a workspace has, of each kind. */
 struct ccl_matmul_needs {
     uint64_t words;         /* ready words */
-    uint64_t stage_bytes;   /* staged A */
+    uint64_t stage_bytes;   /* staged A that peers store into */
+    uint64_t local_bytes;   /* staged A of this rank alone: in device memory of its own wherever the heap is */
     uint64_t copy_bytes;    /* for the shard of A, or for C, where peers cannot reach the user's */
     uint64_t block_bytes;   /* scratch of a block */
     uint64_t blocks;
@@ -41,15 +45,30 @@ struct ccl_matmul_plan {
     struct ccl_k_gemm gemm; /* but for addresses */
     uint32_t source;        /* enum ccl_k_source */
     uint32_t grid, fetchers;
+    bool bulk;              /* a thread of a block fetches, while the others multiply (core wgmma) */
     uint64_t stage_ld, copy_ld; /* elements */
     bool sequential;
+    bool local;             /* ready words and staged A are the workspace's private ones */
+    bool packs;             /* sequential by columns on a GPU: the shards land one behind the other, and are put side by side for the product */
+    uint64_t land_off, land_ld; /* where they land: bytes behind staged A, elements */
     struct ccl_matmul_needs needs;
     cclCallConfig_t effective;
 };
 
-/* fused/matmul_check.c. cclInvalidArgument with name and value: a field of desc, or of config as far as it can be judged by itself. who: the public function. */
+/* fused/matmul_check.c. What a core takes; NULL: none, on the host. */
+struct ccl_matmul_core {
+    const char *name;
+    uint32_t tile_m, tile_n, threads, shared_bytes, block_bytes;
+    int places;      /* most ranks of cclMatmulAllGather */
+    uint32_t pitch;  /* largest, 0: any */
+};
+const struct ccl_matmul_core *ccl_matmul_core(const struct ccl_matmul_world *world);
+/* cclInvalidArgument with name and value: a field of desc, or of config as far as it can be judged by itself. who: the public function. */
 cclResult_t ccl_matmul_check_desc(const char *who, enum ccl_matmul_op op, const cclMatmulDesc_t *desc, int ranks);
 cclResult_t ccl_matmul_check_config(const char *who, enum ccl_matmul_op op, const struct ccl_matmul_world *world, const cclCallConfig_t *config);
+
+/* The core of this world can do it: pitches, number of ranks. */
+cclResult_t ccl_matmul_check_core(const char *who, enum ccl_matmul_op op, const struct ccl_matmul_world *world, const cclMatmulDesc_t *desc);
 
 /* fused/matmul_plan.c: choose what config leaves open, and prove the result. config: all fields known to this library, CCL_UNSET allowed. cclInvalidArgument: desc or config,
  * or a config that cannot cover the shape, by name. */
@@ -87,6 +106,7 @@ struct cclMatmulWorkspace {
     cclComm_t comm;
     struct ccl_matmul_needs has;
     char *space;        /* heap block: ready words, staged A, copy */
+    char *local;        /* private: ready words and staged A again, at the same places; NULL: none */
     uint64_t stage_off, copy_off;
     uint32_t window;    /* id of the heap chunk that holds it */
     uint64_t window_off;

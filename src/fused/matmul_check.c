@@ -10,6 +10,16 @@
 #define MAX_BYTES (1ull << 47) /* advert offsets have 48 bits */
 #define MAX_TILE_K 65536
 
+const struct ccl_matmul_core *ccl_matmul_core(const struct ccl_matmul_world *world)
+{
+    static const struct ccl_matmul_core cores[CCL_NUM_MATRIX_CORES] = {
+#define CCL_M(name, m, n, threads, shared, block, places, pitch) [CCL_MATRIX_CORE_##name] = {#name, m, n, threads, shared, block, places, pitch},
+        CCL_MATRIX_CORE_LIST(CCL_M)
+#undef CCL_M
+    };
+    return world->is_host ? NULL : &cores[world->core];
+}
+
 static cclResult_t check_size(const char *who, const char *name, size_t value)
 {
     CCL_CHECK(value >= 1 && value <= MAX_SIZE, cclInvalidArgument, CCL_COLL, "%s: %s is %zu, not 1 to %u", who, name, value, MAX_SIZE);
@@ -99,19 +109,51 @@ static cclResult_t check_algorithm(const char *who, enum ccl_matmul_op op, const
     return cclSuccess;
 }
 
+static cclResult_t check_tiles(const char *who, const struct ccl_matmul_core *core, const cclCallConfig_t *c)
+{
+    const struct field sides[] = {{"gemm_tile_m", c->gemm_tile_m}, {"gemm_tile_n", c->gemm_tile_n}, {"gemm_tile_k", c->gemm_tile_k}};
+    CCL_TRY(check_tile(who, "gemm_tile_m", c->gemm_tile_m, core != NULL ? (int)core->tile_m : (int)CCL_GEMM_HOST_TILE_MAX));
+    CCL_TRY(check_tile(who, "gemm_tile_n", c->gemm_tile_n, core != NULL ? (int)core->tile_n : (int)CCL_GEMM_HOST_TILE_MAX));
+    CCL_TRY(check_tile(who, "gemm_tile_k", c->gemm_tile_k, MAX_TILE_K));
+    for (size_t i = 0; core != NULL && i < CCL_ARRAY_LEN(sides); i++) {
+        CCL_CHECK(sides[i].value == CCL_UNSET || (uint32_t)sides[i].value % CCL_MATRIX_TILE == 0, cclInvalidArgument, CCL_COLL,
+                  "%s: config: %s is %d, not a multiple of %u, as core %s needs it", who, sides[i].name, sides[i].value, CCL_MATRIX_TILE, core->name);
+    }
+    return cclSuccess;
+}
+
+cclResult_t ccl_matmul_check_core(const char *who, enum ccl_matmul_op op, const struct ccl_matmul_world *world, const cclMatmulDesc_t *d)
+{
+    const struct ccl_matmul_core *core = ccl_matmul_core(world);
+    const struct {
+        const char *name;
+        size_t value;
+    } pitches[] = {{"lda", d->lda}, {"ldb", d->ldb}, {"ldc", d->ldc}};
+    if (core == NULL) {
+        return cclSuccess;
+    }
+    for (size_t i = 0; i < CCL_ARRAY_LEN(pitches); i++) {
+        CCL_CHECK(core->pitch == 0 || pitches[i].value <= core->pitch, cclInvalidArgument, CCL_COLL, "%s: %s is %zu, core %s reaches %u elements", who,
+                  pitches[i].name, pitches[i].value, core->name, core->pitch);
+    }
+    CCL_CHECK(op == CCL_ALL_GATHER_MATMUL || world->ranks <= core->places, cclInvalidUsage, CCL_COLL, "%s: %d ranks, core %s stores to at most %d", who,
+              world->ranks, core->name, core->places);
+    return cclSuccess;
+}
+
 cclResult_t ccl_matmul_check_config(const char *who, enum ccl_matmul_op op, const struct ccl_matmul_world *world, const cclCallConfig_t *c)
 {
     const struct field other[] = {
         {"variant", c->variant}, {"tile_m", c->tile_m}, {"tile_n", c->tile_n}, {"peers_per_wait", c->peers_per_wait}};
     CCL_TRY(check_unset(who, other, CCL_ARRAY_LEN(other), "a matrix product has no such tunable (see gemm_tile_m ..)"));
-    CCL_CHECK(c->threads == CCL_UNSET || (world->is_host && c->threads == 1), cclInvalidArgument, CCL_COLL,
-              "%s: config: threads is %d, but the core decides (host: 1)", who, c->threads);
+    const struct ccl_matmul_core *core = ccl_matmul_core(world);
+    const int threads = core != NULL ? (int)core->threads : 1;
+    CCL_CHECK(c->threads == CCL_UNSET || c->threads == threads, cclInvalidArgument, CCL_COLL,
+              "%s: config: threads is %d, but the core decides: %d", who, c->threads, threads);
     CCL_CHECK(c->comm_sms == CCL_UNSET || (c->comm_sms >= 1 && c->comm_sms <= world->blocks), cclInvalidArgument, CCL_COLL,
               "%s: config: comm_sms is %d, not 1 to %d", who, c->comm_sms, world->blocks);
     CCL_TRY(check_algorithm(who, op, c));
-    CCL_TRY(check_tile(who, "gemm_tile_m", c->gemm_tile_m, CCL_GEMM_HOST_TILE_MAX));
-    CCL_TRY(check_tile(who, "gemm_tile_n", c->gemm_tile_n, CCL_GEMM_HOST_TILE_MAX));
-    CCL_TRY(check_tile(who, "gemm_tile_k", c->gemm_tile_k, MAX_TILE_K));
+    CCL_TRY(check_tiles(who, core, c));
     CCL_TRY(check_range(who, "fixed_order", c->fixed_order, 1));
     return check_range(who, "trace", c->trace, 1);
 }

@@ -5,7 +5,7 @@
  *     op arch ranks gather type m n k  algorithm layout fetch tile_m tile_n tile_k group_m k_per_flag num_fetch_sms
  *
  * with the names of the bench (all_gather_matmul x86-64 2 rows float16 4096 3584 8192 hbm_buffer k_contiguous pull 256 256 256 4 2 1); - leaves a choice to the library; # begins a
- * comment. A call whose config leaves everything open takes the row of its op, arch, ranks, gather and type with the nearest shape, each size within NEAR of its own. */
+ * comment. arch: as the devices name theirs, or any. A call whose config leaves everything open takes the row of its op, arch, ranks, gather and type with the nearest shape, each size within NEAR of its own. */
 #include "fused/matmul.h"
 
 #include <errno.h>
@@ -193,7 +193,7 @@ bool ccl_matmul_tune_find(const struct ccl_matmul_table *table, const char *arch
     double least = 0;
     for (uint32_t i = 0; table != NULL && i < table->rows; i++) {
         const struct row *r = &table->row[i];
-        if (strcmp(r->op, op_names[op]) == 0 && strcmp(r->arch, arch) == 0 && r->ranks == ranks && r->gather == d->gather && r->type == (int32_t)d->type) {
+        if (strcmp(r->op, op_names[op]) == 0 && (strcmp(r->arch, arch) == 0 || strcmp(r->arch, "any") == 0) && r->ranks == ranks && r->gather == d->gather && r->type == (int32_t)d->type) {
             double off = distance(r, d);
             if (off >= 0 && (best == NULL || off < least)) {
                 best = r;

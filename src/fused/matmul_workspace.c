@@ -18,6 +18,7 @@ static cclResult_t clear(cclComm_t comm, struct cclMatmulWorkspace *ws)
     struct cclStream *stream;
     CCL_TRY(comm->rt->stream_create(&stream));
     cclResult_t rc = ws->has.words != 0 ? comm->rt->fill(ws->space, 0, ws->has.words * 8, stream) : cclSuccess;
+    rc = rc == cclSuccess && ws->local != NULL && ws->has.words != 0 ? comm->rt->fill(ws->local, 0, ws->has.words * 8, stream) : rc;
     rc = rc == cclSuccess ? comm->rt->copy(ws->state, &start, sizeof(start), stream) : rc;
     rc = rc == cclSuccess ? comm->rt->stream_sync(stream) : rc;
     comm->rt->stream_destroy(stream);
@@ -31,6 +32,11 @@ static cclResult_t alloc_private(cclComm_t comm, struct cclMatmulWorkspace *ws)
     ws->scratch_off = ccl_round_up(sizeof(struct ccl_k_matmul_state), ALIGN);
     CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, ws->scratch_off + ws->has.blocks * ws->has.block_bytes, &state));
     ws->state = state;
+    if (ws->has.local_bytes != 0) {
+        void *local;
+        CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, ws->stage_off + ws->has.local_bytes, &local));
+        ws->local = local;
+    }
     CCL_CHECK(ccl_heap_find(comm->heap, ws->space, ws->copy_off + ws->has.copy_bytes, &hit), cclInternalError, CCL_COLL,
               "workspace %p lies in no window", (void *)ws->space);
     ws->window = hit.id;
@@ -55,6 +61,7 @@ static void free_all(cclComm_t comm)
         struct cclMatmulWorkspace *ws = comm->workspaces;
         comm->workspaces = ws->next;
         if (!comm->keep_words) {
+            comm->rt->mem_free(ws->local);
             comm->rt->mem_free(ws->state);
         }
         ws->magic = 0;
@@ -79,6 +86,7 @@ cclResult_t ccl_matmul_workspace_create(cclComm_t comm, const struct ccl_matmul_
     rc = alloc_private(comm, ws);
     rc = ccl_bootstrap_agree(comm->boot, rc); /* and nobody uses it before all have cleared theirs */
     if (rc != cclSuccess) {
+        comm->rt->mem_free(ws->local);
         comm->rt->mem_free(ws->state);
         ccl_heap_free(comm->heap, space);
         goto err_free;
@@ -99,15 +107,15 @@ cclResult_t ccl_matmul_workspace_destroy(cclMatmulWorkspace_t ws)
     CCL_TRY(ccl_heap_free(comm->heap, ws->space));
     unlink_workspace(comm, ws);
     comm->auto_workspace = comm->auto_workspace == ws ? NULL : comm->auto_workspace;
-    cclResult_t rc = comm->rt->mem_free(ws->state);
+    cclResult_t rc = comm->rt->mem_free(ws->local), second = comm->rt->mem_free(ws->state);
     ws->magic = 0;
     free(ws);
-    return rc;
+    return rc != cclSuccess ? rc : second;
 }
 
 static bool serves(const struct ccl_matmul_needs *has, const struct ccl_matmul_needs *n)
 {
-    return n->words <= has->words && n->stage_bytes <= has->stage_bytes && n->copy_bytes <= has->copy_bytes && n->block_bytes <= has->block_bytes &&
+    return n->words <= has->words && n->stage_bytes <= has->stage_bytes && n->local_bytes <= has->local_bytes && n->copy_bytes <= has->copy_bytes && n->block_bytes <= has->block_bytes &&
            n->blocks <= has->blocks;
 }
 
@@ -135,6 +143,7 @@ cclResult_t ccl_matmul_workspace_check(const char *who, const struct cclMatmulWo
         uint64_t needed, there;
     } kinds[] = {{"ready words", n->words, ws->has.words},
                  {"bytes of staged A", n->stage_bytes, ws->has.stage_bytes},
+                 {"bytes of staged A of its own", n->local_bytes, ws->has.local_bytes},
                  {"bytes for a copy of A or C", n->copy_bytes, ws->has.copy_bytes},
                  {"bytes of scratch a block", n->block_bytes, ws->has.block_bytes},
                  {"blocks", n->blocks, ws->has.blocks}};

@@ -2,6 +2,7 @@
  *
  * The kernels of a device: which embedded images fit, loading them, looking their functions up, launching. Everything is loaded when the device is
  * opened, since loading later would wait for kernels that wait for this one. */
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ static const char *const kernel_names[CCL_NUM_KERNELS] = {
 #define CCL_K(name, args) "ccl_k_" #name,
     CCL_KERNEL_LIST(CCL_K)
     CCL_CUDA_KERNEL_LIST(CCL_K)
+    CCL_MATMUL_KERNEL_LIST(CCL_K)
 #undef CCL_K
 };
 
@@ -187,9 +189,46 @@ static cclResult_t capacity(const struct ccl_gpu_device *d, int *blocks)
     return cclSuccess;
 }
 
+/* Fused matrix products run on this core: its kernels first .. last are all there, and so many blocks of any of them run at once. */
+static cclResult_t try_matrix_core(struct ccl_gpu_device *d, enum ccl_matrix_core core, int first, int last)
+{
+    static const struct {
+        int threads;
+        uint32_t shared;
+    } cores[CCL_NUM_MATRIX_CORES] = {
+#define CCL_M(name, m, n, threads, shared, block, places, pitch) [CCL_MATRIX_CORE_##name] = {threads, shared},
+        CCL_MATRIX_CORE_LIST(CCL_M)
+#undef CCL_M
+    };
+    int least = INT_MAX;
+    for (int k = first; k <= last; k++) {
+        int n = 0;
+        if (d->kernels[k].handle == NULL || d->kernels[k].max_shared < cores[core].shared) {
+            return cclSuccess;
+        }
+        CCL_GPU_TRY(occupancy, &n, d->kernels[k].handle, cores[core].threads, cores[core].shared);
+        least = n < least ? n : least;
+    }
+    if (least > 0) {
+        d->props.matrix_core = core;
+        d->props.matrix_blocks = least * d->props.units;
+    }
+    return cclSuccess;
+}
+
+static cclResult_t find_matrix_core(struct ccl_gpu_device *d)
+{
+    if (ccl_gpu.vendor == CCL_GPU_AMD) {
+        return try_matrix_core(d, CCL_MATRIX_CORE_cdna, CCL_FIRST_MATMUL_KERNEL, CCL_KERNEL_matmul_mma - 1);
+    }
+    CCL_TRY(try_matrix_core(d, CCL_MATRIX_CORE_mma, CCL_KERNEL_matmul_mma, CCL_KERNEL_matmul_mma));
+    return ccl_gpu.tensor_map == NULL ? cclSuccess : try_matrix_core(d, CCL_MATRIX_CORE_wgmma, CCL_KERNEL_matmul_wgmma, CCL_KERNEL_matmul_wgmma);
+}
+
 cclResult_t ccl_gpu_load_kernels(struct ccl_gpu_device *d)
 {
     CCL_TRY(load_set(d, false, d->kernels));
+    CCL_TRY(find_matrix_core(d));
     d->props.ll_words = true;
     for (int k = CCL_KERNEL_ll_words_2; k <= CCL_KERNEL_ll_words_8; k++) {
         d->props.ll_words = d->props.ll_words && d->kernels[k].handle != NULL;

@@ -11,6 +11,7 @@
 #define CCL_RUNTIME_H
 
 #include "kernel_list.h"
+#include "matrix_cores.h"
 #include "util/base.h"
 
 enum ccl_mem_type {
@@ -29,6 +30,8 @@ struct ccl_device_props {
     bool is_host;         /* kernels are C functions, one thread a block */
     bool bulk_copy;       /* kernels may copy through shared memory in bulk (sm_90 and later) */
     bool ll_words;        /* has the kernels ll_words_W, untraced */
+    enum ccl_matrix_core matrix_core; /* of fused matrix products; host: none of these, its kernels serve all */
+    int matrix_blocks;    /* most blocks of such a product that run at once on the whole device */
     bool forced_fence;    /* a waiting rank can force a memory fence on all publishers (membarrier), so they need none of their own */
 };
 
@@ -103,6 +106,10 @@ struct ccl_runtime_ops {
     cclResult_t (*copy_2d)(void *dst, size_t ld_dst, const void *src, size_t ld_src, size_t row_bytes, size_t rows,
                            struct cclStream *stream);
     cclResult_t (*fill)(void *dst, int byte, size_t bytes, struct cclStream *stream);
+    /* Describe rows x cols elements of 16 bits, rows `ld` elements apart, for kernels that load and store boxes of box_rows x 64 by hardware (NVIDIA, device
+     * property matrix_core wgmma); map has CCL_TENSOR_MAP_BYTES. matrices: so many, one behind the other, the box number is then a third coordinate; 0: one, with
+     * two. ptr is a multiple of 16, ld of 8, box_rows at most 256. */
+    cclResult_t (*tensor_map)(void *map, const void *ptr, size_t rows, size_t cols, size_t ld, uint32_t box_rows, size_t matrices);
 
     cclResult_t (*stream_create)(struct cclStream **stream);
     cclResult_t (*stream_destroy)(struct cclStream *stream); /* waits for its work */

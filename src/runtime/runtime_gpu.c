@@ -103,6 +103,15 @@ static cclResult_t gpu_copy_2d(void *dst, size_t ld_dst, const void *src, size_t
     RETURN_CALL(setup, copy_2d, &desc, stream);
 }
 
+static cclResult_t gpu_tensor_map(void *map, const void *ptr, size_t rows, size_t cols, size_t ld, uint32_t box_rows, size_t matrices)
+{
+    const uint64_t dims[3] = {cols, rows, matrices}, strides[2] = {2 * ld, 2 * ld * rows};
+    const uint32_t box[3] = {64, box_rows, 1}, steps[3] = {1, 1, 1};
+    CCL_CHECK(ccl_gpu.tensor_map != NULL, cclInvalidUsage, CCL_RT, "tensor_map: this driver has no tensor maps");
+    RETURN_CALL(current, tensor_map, map, CCL_CUDA_MAP_UINT16, matrices != 0 ? 3 : 2, (void *)(uintptr_t)ptr, dims, strides, box, steps, CCL_CUDA_MAP_NOT_INTERLEAVED,
+                CCL_CUDA_MAP_SWIZZLE_128, CCL_CUDA_MAP_PROMOTE_256, CCL_CUDA_MAP_FILL_ZEROS);
+}
+
 static cclResult_t gpu_fill(void *dst, int byte, size_t bytes, struct cclStream *stream)
 {
     CCL_CHECK(bytes == 0 || dst != NULL, cclInvalidArgument, CCL_RT, "fill of %zu bytes at %p", bytes, dst);
@@ -238,6 +247,7 @@ const struct ccl_runtime_ops ccl_runtime_gpu = {
     .mem_close = ccl_gpu_mem_close,
     .copy = gpu_copy,
     .copy_2d = gpu_copy_2d,
+    .tensor_map = gpu_tensor_map,
     .fill = gpu_fill,
     .stream_create = gpu_stream_create,
     .stream_destroy = gpu_stream_destroy,

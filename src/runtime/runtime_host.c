@@ -131,6 +131,12 @@ static cclResult_t host_fill(void *dst, int byte, size_t bytes, struct cclStream
     return enqueue_bytes(CCL_HOST_TASK_FILL, dst, NULL, byte, bytes, stream);
 }
 
+static cclResult_t host_tensor_map(void *map, const void *ptr, size_t rows, size_t cols, size_t ld, uint32_t box_rows, size_t matrices)
+{
+    (void)map, (void)ptr, (void)rows, (void)cols, (void)ld, (void)box_rows, (void)matrices;
+    return ccl_error_set(cclInvalidUsage, CCL_RT, "tensor_map: backend host has no tensor maps");
+}
+
 static cclResult_t host_stream_sync(struct cclStream *stream)
 {
     CCL_TRY(ccl_host_stream_resolve(stream, &stream));
@@ -235,6 +241,7 @@ const struct ccl_runtime_ops ccl_runtime_host = {
     .mem_close = ccl_host_memory_close,
     .copy = host_copy,
     .copy_2d = host_copy_2d,
+    .tensor_map = host_tensor_map,
     .fill = host_fill,
     .stream_create = ccl_host_stream_create,
     .stream_destroy = ccl_host_stream_destroy,

@@ -13,6 +13,8 @@
 #include "bundle.h"
 #include "host.h"
 
+#define FAKE_KERNELS CCL_FIRST_MATMUL_KERNEL /* no matrix cores: products are refused by name */
+
 struct fake_function {
     const char *name;
     int kernel, device;
@@ -21,16 +23,16 @@ struct fake_function {
 struct fake_module {
     const unsigned char *image;
     int device;
-    struct fake_function functions[CCL_NUM_KERNELS];
+    struct fake_function functions[FAKE_KERNELS];
 };
 
-static const char *const kernel_names[CCL_NUM_KERNELS] = {
+static const char *const kernel_names[FAKE_KERNELS] = {
 #define CCL_K(name, args) "ccl_k_" #name,
     CCL_KERNEL_LIST(CCL_K)
     CCL_CUDA_KERNEL_LIST(CCL_K)
 #undef CCL_K
 };
-static const uint32_t kernel_bytes[CCL_NUM_KERNELS] = {
+static const uint32_t kernel_bytes[FAKE_KERNELS] = {
 #define CCL_K(name, args) sizeof(args),
     CCL_KERNEL_LIST(CCL_K)
     CCL_CUDA_KERNEL_LIST(CCL_K)
@@ -166,7 +168,7 @@ int fake_module_function(void **function, void *module, const char *name)
 {
     FAKE_ENTER(module_function);
     struct fake_module *m = module;
-    for (int k = 0; k < CCL_NUM_KERNELS; k++) {
+    for (int k = 0; k < FAKE_KERNELS; k++) {
         if (strcmp(kernel_names[k], name) == 0 && image_has(m->image, name)) {
             m->functions[k] = (struct fake_function){kernel_names[k], k, m->device};
             *function = &m->functions[k];
@@ -196,6 +198,22 @@ int fake_function_load(void *function)
 {
     FAKE_SETUP(function_load);
     return function != NULL ? 0 : CCL_GPU_E_INVALID_HANDLE;
+}
+
+/* The fake has no kernels that load by such maps: what is asked for stands in it, for tests. */
+int fake_tensor_map(void *map, int type, uint32_t rank, void *address, const uint64_t *dims, const uint64_t *strides, const uint32_t *box, const uint32_t *steps,
+                    int interleave, int swizzle, int promotion, int fill)
+{
+    const uint64_t words[8] = {(uint64_t)(uintptr_t)address, dims[0], dims[1], strides[0], box[0], box[1], (uint64_t)type, rank};
+    FAKE_ENTER(tensor_map);
+    FAKE_CURRENT(device);
+    (void)device, (void)interleave, (void)swizzle, (void)promotion, (void)fill;
+    if ((uintptr_t)address % 16 != 0 || strides[0] % 16 != 0 || box[1] > 256 || steps[0] != 1 || steps[1] != 1 || dims[0] == 0 || dims[1] == 0) {
+        return CCL_GPU_E_INVALID_VALUE;
+    }
+    memset(map, 0, CCL_TENSOR_MAP_BYTES);
+    memcpy(map, words, sizeof(words));
+    return 0;
 }
 #endif
 

@@ -20,11 +20,12 @@
 
 #define CASE_SECONDS 20
 
+static inline bool fake_is_cuda(void) { return strcmp(getenv("FAKE_GPU"), "cuda") == 0; }
+
 /* The library that the backend opens, opened before it. */
 static inline const struct fake_control *fake_open(void)
 {
-    bool cuda = strcmp(getenv("FAKE_GPU"), "cuda") == 0;
-    void *library = dlopen(cuda ? "libcuda.so.1" : "libamdhip64.so", RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(fake_is_cuda() ? "libcuda.so.1" : "libamdhip64.so", RTLD_NOW | RTLD_LOCAL);
     void *control = library != NULL ? dlsym(library, "ccl_fake_gpu") : NULL;
     if (control == NULL) {
         fprintf(stderr, "the fake library was not found: %s\n", dlerror());

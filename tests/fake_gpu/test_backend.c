@@ -147,6 +147,13 @@ static cclResult_t use_streams(struct scene *s)
     STEP(s->rt->event_wait(s->other, s->second));
     STEP(s->rt->copy(data + 1000, data, 1000, s->other));
     STEP(s->rt->copy_2d(data + 3000, 20, data, 10, 10, 7, s->other));
+    if (fake_is_cuda()) {
+        uint64_t map[CCL_TENSOR_MAP_BYTES / 8];
+        STEP(s->rt->tensor_map(map, data, 30, 20, 40, 128, 0));
+        TEST_CHECK(map[0] == (uint64_t)(uintptr_t)data && map[1] == 20 && map[2] == 30 && map[3] == 80 && map[4] == 64 && map[5] == 128);
+    } else {
+        TEST_EQ(s->rt->tensor_map(data, data, 30, 20, 40, 128, 0), cclInvalidUsage);
+    }
     STEP(s->rt->stream_sync(s->other));
     TEST_EQ(data[1999], 0x5a);
     TEST_EQ(data[3000 + 6 * 20 + 9], 0x5a);

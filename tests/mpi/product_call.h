@@ -25,6 +25,8 @@ extern uint16_t *tp_host;         /* what tp_fetch_and_verify has read */
 extern uint64_t tp_seed;          /* of the last case */
 extern unsigned long tp_products; /* verified */
 
+/* GPUs read A where it lies for shards of rows only. */
+bool tp_has_way(int gather, const int *way);
 /* Collective: communicator, stream, buffers. */
 void tp_open(void);
 void tp_close(void);

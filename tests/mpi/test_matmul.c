@@ -3,8 +3,8 @@
  * Proves that both fused products are right within the bound of their type for shapes that divide by the tiles and that do not, by rows and by columns, with one row or one
  * column, with bias and pads, in every kind of memory, and that every algorithm, tile and layout gives the same bits on all ranks; with ranks that come
  * late; and call behind call with inputs that change in stream order, in one workspace. */
-/* CTEST: ranks 2 3 4 8; labels mpi host quick; timeout 60; args small; gpu 0 */
-/* CTEST: ranks 1 3; labels mpi host; timeout 120; args full; gpu 0 */
+/* CTEST: ranks 2 3 4 8; labels mpi host quick; timeout 60; args small */
+/* CTEST: ranks 1 3; labels mpi host; timeout 120; args full; gpu 1 2 3 */
 /* CTEST: ranks 2 3; labels mpi host; timeout 60; args behind; gpu 0; env CCL_HOST_THREADS=3; name threads */
 #include <string.h>
 
@@ -12,7 +12,9 @@
 
 static const struct shape shapes[] = {{1, 1, 1, 0},   {1, 40, 33, 1}, {33, 1, 16, 0},  {16, 32, 64, 0}, {33, 17, 65, 1},
                                       {5, 100, 300, 0}, {48, 24, 7, 2}, {31, 65, 40, 0}, {64, 64, 128, 0}};
-static const int tiles[][4] = {{CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET}, {16, 16, 16, 1}, {8, 24, 32, 2}, {5, 7, 3, 4}, {64, 8, 11, 1}};
+#define TILES 5
+static const int host_tiles[TILES][4] = {{CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET}, {16, 16, 16, 1}, {8, 24, 32, 2}, {5, 7, 3, 4}, {64, 8, 11, 1}};
+static const int gpu_tiles[TILES][4] = {{CCL_UNSET, CCL_UNSET, CCL_UNSET, CCL_UNSET}, {16, 16, 16, 1}, {8, 24, 32, 2}, {40, 56, 8, 4}, {64, 8, 64, 1}};
 
 static uint16_t *first;
 
@@ -84,14 +86,15 @@ static void one(const struct tp_case *t, const int *algorithm, const int *tile, 
 /* Every step-th combination. */
 static void table(unsigned step)
 {
+    const int(*tiles)[4] = tm_backend_is_host() ? host_tiles : gpu_tiles;
     unsigned turn = 0, count = 0;
     for (size_t s = 0; s < LENGTH(shapes); s++) {
         for (int gather = cclGatherRows; gather <= cclGatherOutput; gather++) {
             const struct tp_case t = tp_make_case(&shapes[s], gather, turn++);
             const size_t ways = gather == cclGatherOutput ? 1 : gather == cclGatherColumns ? TP_WAYS - 1 : TP_WAYS;
             bool is_first = true;
-            for (size_t i = 0; i < ways * LENGTH(tiles); i++) {
-                if (i != 0 && count++ % step != 0) {
+            for (size_t i = 0; i < ways * TILES; i++) {
+                if ((i != 0 && count++ % step != 0) || !tp_has_way(gather, tp_ways[i % ways])) {
                     continue;
                 }
                 const unsigned kinds = turn + (unsigned)i;
@@ -100,7 +103,7 @@ static void table(unsigned step)
                 is_first = false;
             }
             if (gather == cclGatherColumns) {
-                one(&t, tp_ways[1 + turn % 3], tiles[turn % LENGTH(tiles)], 0, &tp_a[TM_HEAP], &tp_c[TM_PLAIN], false);
+                one(&t, tp_ways[tm_backend_is_host() ? 1 + turn % 3 : 2 + turn % 2], tiles[turn % TILES], 0, &tp_a[TM_HEAP], &tp_c[TM_PLAIN], false);
             }
         }
     }
@@ -114,10 +117,27 @@ static void skewed(void)
         tm_at("skewed ranks, turn %u", i);
         tp_upload(&t, &tp_a[TM_HEAP], &tp_c[TM_HEAP]);
         cclCallConfig_t config = CCL_CALL_CONFIG_INITIALIZER;
-        config.algorithm = i % 3 == 2 ? CCL_UNSET : tp_ways[1 + i % 4][0];
+        config.algorithm = i % 3 == 2 || !tp_has_way((int)(i % 3), tp_ways[1 + i % 4]) ? CCL_UNSET : tp_ways[1 + i % 4][0];
         tm_sleep_ms((unsigned)((tm_rank + (int)i) % tm_size) * 10);
         if (TM_OK(tp_call(&t, &tp_a[TM_HEAP], &tp_c[TM_HEAP], NULL, &config)) && TM_OK(cclStreamSynchronize(tp_stream))) {
             tp_fetch_and_verify(&t, &tp_c[TM_HEAP], "skewed");
+        }
+    }
+}
+
+/* One shape with tails in m, n and k, every algorithm, shards of rows and of columns, and cclMatmulAllGather. */
+static void smoke(void)
+{
+    const struct shape s = {17, 40, 72, 1};
+    for (int gather = cclGatherRows; gather <= cclGatherOutput; gather++) {
+        const struct tp_case t = tp_make_case(&s, gather, (unsigned)gather * 5);
+        const size_t ways = gather == cclGatherOutput ? 1 : gather == cclGatherColumns ? TP_WAYS - 1 : TP_WAYS;
+        bool is_first = true;
+        for (size_t i = gather == cclGatherOutput ? 0 : 1; i < ways; i++) {
+            if (tp_has_way(gather, tp_ways[i])) {
+                one(&t, tp_ways[i], gpu_tiles[i % 2], gather == cclGatherOutput ? CCL_UNSET : 1, &tp_a[TM_HEAP], &tp_c[TM_HEAP], is_first);
+                is_first = false;
+            }
         }
     }
 }
@@ -208,7 +228,9 @@ static void several_behind(void)
     for (int gather = cclGatherRows; gather <= cclGatherOutput; gather++) {
         const size_t ways = gather == cclGatherOutput ? 2 : gather == cclGatherColumns ? TP_WAYS - 1 : TP_WAYS;
         for (size_t i = 1; i < ways; i++) {
-            behind(gather, tp_ways[i], turn++);
+            if (tp_has_way(gather, tp_ways[i])) {
+                behind(gather, tp_ways[i], turn++);
+            }
         }
     }
 }
@@ -219,7 +241,9 @@ int main(int argc, char **argv)
     tm_watchdog(tm_has_arg("full") ? 110 : 50);
     tp_open();
     first = malloc(LARGEST);
-    if (tm_has_arg("wrap")) {
+    if (tm_has_arg("smoke")) { /* each algorithm once, on the interpreter */
+        smoke();
+    } else if (tm_has_arg("wrap")) {
         wrap(2600);
     } else if (tm_has_arg("behind")) {
         several_behind();

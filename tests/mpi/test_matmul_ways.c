@@ -4,7 +4,7 @@
  * and that ranks of one process, driven by one thread, get their workspaces and results in groups. */
 /* CTEST: ranks 2; labels mpi host quick; timeout 60; args tuned; gpu 0 */
 /* CTEST: ranks 2; labels mpi host quick; timeout 60; args mistuned; gpu 0 */
-/* CTEST: ranks 2 3; labels mpi host quick; timeout 60; args trace; gpu 0; env CCL_HOST_THREADS=2; name trace */
+/* CTEST: ranks 2 3; labels mpi host quick; timeout 60; args trace; gpu 2 3; env CCL_HOST_THREADS=2; name trace */
 /* CTEST: ranks 1; labels mpi host quick tsan; timeout 60; args group; gpu 0; env CCL_HOST_THREADS=2; name group */
 #include <string.h>
 #include <unistd.h>

@@ -13,7 +13,7 @@
 #include "runtime/gpu_constants.h"
 #include "test.h"
 
-#define MAX_PARAMS 11
+#define MAX_PARAMS 12
 
 struct gpu_row {
     const char *field, *symbol;
@@ -21,7 +21,7 @@ struct gpu_row {
     char class[MAX_PARAMS + 1];  /* 'i' integer register, 'f' float, 'm' memory */
 };
 
-/* F(x) for each of 1 to 11 arguments. */
+/* F(x) for each of 1 to 12 arguments. */
 #define EACH_1(F, a) F(a)
 #define EACH_2(F, a, ...) F(a) EACH_1(F, __VA_ARGS__)
 #define EACH_3(F, a, ...) F(a) EACH_2(F, __VA_ARGS__)
@@ -33,9 +33,10 @@ struct gpu_row {
 #define EACH_9(F, a, ...) F(a) EACH_8(F, __VA_ARGS__)
 #define EACH_10(F, a, ...) F(a) EACH_9(F, __VA_ARGS__)
 #define EACH_11(F, a, ...) F(a) EACH_10(F, __VA_ARGS__)
-#define EACH_PICK(_1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, name, ...) name
+#define EACH_12(F, a, ...) F(a) EACH_11(F, __VA_ARGS__)
+#define EACH_PICK(_1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, _12, name, ...) name
 #define EACH(F, ...)                                                                                             \
-    EACH_PICK(__VA_ARGS__, EACH_11, EACH_10, EACH_9, EACH_8, EACH_7, EACH_6, EACH_5, EACH_4, EACH_3, EACH_2, EACH_1, ) \
+    EACH_PICK(__VA_ARGS__, EACH_12, EACH_11, EACH_10, EACH_9, EACH_8, EACH_7, EACH_6, EACH_5, EACH_4, EACH_3, EACH_2, EACH_1, ) \
     (F, __VA_ARGS__)
 
 /* decl: a parameter with its name, or a type alone (then with a name behind it). */

@@ -21,7 +21,6 @@
 #define FLAGS_XNACK_BIT 8
 #define FLAGS_SRAMECC_BIT 10
 #define FATBIN_MAGIC 0xba55ed50u
-#define FATBIN_PARTS 3 /* two machine codes and PTX */
 #define DESCRIPTOR_BYTES 64
 #define HEAD_MOST 4096 /* what the HIP of ROCm 7 reads of a bundle to find an entry */
 
@@ -29,6 +28,7 @@ static const char *const kernel_names[] = {
 #define CCL_K(name, args) "ccl_k_" #name,
     CCL_KERNEL_LIST(CCL_K)
     CCL_CUDA_KERNEL_LIST(CCL_K)
+    CCL_MATMUL_KERNEL_LIST(CCL_K) /* in the files named matmul, of what has matrix cores for them */
 #undef CCL_K
 };
 
@@ -53,14 +53,21 @@ static struct arch_count {
     enum ccl_code_kind kind;
     int code[CCL_NUM_KERNELS], descriptors[CCL_NUM_KERNELS];
     int matrix[NUM_MATRIX], gemm_files;
+    int matmul[3]; /* files with kernels of AMD, with matmul_mma, with matmul_wgmma */
 } counts[MAX_ARCHS];
 static int num_counts;
+
+static bool is_matmul(const struct ccl_code_object *object)
+{
+    return strcmp(object->file, "matmul") == 0 || strcmp(object->file, "matmul_traced") == 0;
+}
 
 static struct arch_count *count_of(const struct ccl_code_object *object)
 {
     bool traced = strstr(object->file, "_traced") != NULL;
     for (int i = 0; i < num_counts; i++) {
-        if (strcmp(counts[i].arch, object->arch) == 0 && counts[i].traced == traced) {
+        const bool same = object->kind == CCL_CODE_CUDA_FATBIN ? counts[i].kind == object->kind : strcmp(counts[i].arch, object->arch) == 0;
+        if (same && counts[i].traced == traced) {
             return &counts[i];
         }
     }
@@ -117,6 +124,7 @@ static void check_amd(const struct ccl_code_object *object, struct arch_count *c
         return;
     }
     count->gemm_files += strcmp(object->file, "gemm") == 0;
+    count->matmul[0] += is_matmul(object);
     TEST_EQ(head->e_ident[EI_CLASS], ELFCLASS64);
     TEST_EQ(head->e_ident[EI_OSABI], OSABI_AMDGPU_HSA);
     TEST_EQ(head->e_machine, MACHINE_AMDGPU);
@@ -189,13 +197,27 @@ static bool is_word(unsigned char c)
     return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* The parts of a fatbin are not unpacked: a kernel is there when its name is, as a whole word, at least once a part. */
+/* Parts of a fatbin, all or those of this name; the row's text names them. */
+static int parts_of(const char *text, const char *only)
+{
+    int parts = 0;
+    for (const char *word = text; *word != '\0'; word += strcspn(word, " "), word += *word == ' ') {
+        const size_t length = strcspn(word, " ");
+        parts += only == NULL || (strlen(only) == length && strncmp(only, word, length) == 0);
+    }
+    return parts;
+}
+
+/* The parts of a fatbin are not unpacked: a kernel is there when its name is, as a whole word, at least once a part. Core wgmma is for sm_90a, mma for all others. */
 static void check_cuda(const struct ccl_code_object *object, struct arch_count *count)
 {
     uint32_t magic = 0;
     size_t size = (size_t)(object->end - object->begin);
     memcpy(&magic, object->begin, size < sizeof(magic) ? size : sizeof(magic));
     TEST_EQ(magic, FATBIN_MAGIC);
+    const int all = parts_of(object->arch, NULL), hopper = parts_of(object->arch, "sm_90a");
+    count->matmul[1] += is_matmul(object) && all > hopper;
+    count->matmul[2] += is_matmul(object) && hopper > 0;
     for (int k = 0; k < CCL_NUM_KERNELS; k++) {
         size_t length = strlen(kernel_names[k]);
         int found = 0;
@@ -205,7 +227,7 @@ static void check_cuda(const struct ccl_code_object *object, struct arch_count *
             found += whole;
             p += length;
         }
-        count->code[k] += found >= FATBIN_PARTS;
+        count->code[k] += found > 0 && found >= (k == CCL_KERNEL_matmul_wgmma ? hopper : k == CCL_KERNEL_matmul_mma ? all - hopper : all);
         count->descriptors[k] = count->code[k];
     }
 }
@@ -231,6 +253,7 @@ int main(void)
         int kernels = 0;
         for (int k = 0; k < CCL_NUM_KERNELS; k++) {
             int want = k < CCL_NUM_COMMON_KERNELS || (counts[i].kind == CCL_CODE_CUDA_FATBIN && !counts[i].traced);
+            want = k >= CCL_FIRST_MATMUL_KERNEL ? counts[i].matmul[k < CCL_KERNEL_matmul_mma ? 0 : 1 + k - CCL_KERNEL_matmul_mma] : want;
             if (counts[i].code[k] != want || counts[i].descriptors[k] != want) {
                 TEST_FAIL("%s%s: %s found %d times, its descriptor %d times, want %d", counts[i].arch,
                           counts[i].traced ? " traced" : "", kernel_names[k], counts[i].code[k], counts[i].descriptors[k], want);

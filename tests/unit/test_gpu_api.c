@@ -58,7 +58,7 @@ static void print_device(int device)
            (unsigned long long)p.uid, p.units, p.max_blocks, p.flag_stride, p.bulk_copy);
     TEST_CHECK(p.uid != 0 && p.units > 0 && p.max_blocks >= p.units && !p.is_host);
     OK(ops->device_set(device));
-    for (int k = 0; k < (p.ll_words ? CCL_NUM_KERNELS : CCL_NUM_COMMON_KERNELS); k++) {
+    for (int k = 0; k < (p.ll_words ? CCL_FIRST_MATMUL_KERNEL : CCL_NUM_COMMON_KERNELS); k++) {
         struct ccl_gpu_function f = {NULL, 0};
         OK(ccl_gpu_find_kernel(device, (enum ccl_kernel)k, false, &f));
         OK(ops->max_resident((enum ccl_kernel)k, 512, 0, &blocks));

@@ -87,6 +87,9 @@ static const struct gpu_row our_rows[] = {
     X(function_set_attribute, cuFuncSetAttribute, CUfunction, CUfunction_attribute, int)                                \
     X(function_load, cuFuncLoad, CUfunction)                                                                            \
     X(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor, int *, CUfunction, int, size_t)                           \
+    X(tensor_map, cuTensorMapEncodeTiled, CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,       \
+      const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,                \
+      CUtensorMapL2promotion, CUtensorMapFloatOOBfill)                                                                  \
     X(launch, cuLaunchKernel, CUfunction, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,         \
       unsigned int, unsigned int, CUstream, void **, void **)
 
@@ -162,6 +165,7 @@ int main(void)
     CCL_GPU_FLAGS(BOTH)
     CCL_GPU_FLAGS_LATER(BOTH)
     CCL_CUDA_CONSTANTS(ONE)
+    CCL_CUDA_CONSTANTS_LATER(ONE)
     return test_result();
 }
 

@@ -224,9 +224,12 @@ static void random_call(struct ccl_matmul_world *w, cclMatmulDesc_t *d, cclCallC
     const cclCallConfig_t unset = CCL_CALL_CONFIG_INITIALIZER;
     *d = desc;
     *c = unset;
-    w->ranks = 1 + (int)below(9);
+    w->is_host = below(4) != 0;
+    w->core = w->is_host ? CCL_MATRIX_CORE_NONE : (enum ccl_matrix_core)(1 + below(CCL_NUM_MATRIX_CORES - 1));
+    w->ranks = 1 + (int)below(w->is_host ? 9 : 8);
     w->rank = (int)below((uint32_t)w->ranks);
-    w->is_host = true;
+    w->one_device = !w->is_host && below(3) == 0;
+    w->shared_host = !w->is_host && below(3) == 0; /* then the own shard is fetched too */
     w->blocks = 1 + (int)below(64);
     w->auto_blocks = 1 + (int)below((uint32_t)w->blocks);
     d->gather = (int)below(3);
@@ -244,6 +247,11 @@ static void random_call(struct ccl_matmul_world *w, cclMatmulDesc_t *d, cclCallC
     c->gemm_tile_m = some(40);
     c->gemm_tile_n = some(40);
     c->gemm_tile_k = some(40);
+    if (!w->is_host && below(8) != 0) { /* multiples of 8, or refused */
+        c->gemm_tile_m = c->gemm_tile_m == CCL_UNSET ? CCL_UNSET : c->gemm_tile_m / 4 * 8 + 8;
+        c->gemm_tile_n = c->gemm_tile_n == CCL_UNSET ? CCL_UNSET : c->gemm_tile_n / 4 * 8 + 8;
+        c->gemm_tile_k = c->gemm_tile_k == CCL_UNSET ? CCL_UNSET : c->gemm_tile_k / 4 * 8 + 8;
+    }
     c->fixed_order = below(2) ? CCL_UNSET : (int)below(2);
     c->group_m = some(6);
     c->comm_sms = some(w->blocks + 1);
@@ -361,7 +369,7 @@ static void large_shapes(void)
                   {16384, 16384, 131072, 128, 16, 16}};
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         for (int gather = cclGatherRows; gather <= cclGatherColumns; gather++) {
-            const struct ccl_matmul_world w = {8, 3, true, 128, 128};
+            const struct ccl_matmul_world w = {.ranks = 8, .rank = 3, .is_host = true, .blocks = 128, .auto_blocks = 128};
             cclMatmulDesc_t d = CCL_MATMUL_DESC_INITIALIZER;
             cclCallConfig_t c = CCL_CALL_CONFIG_INITIALIZER;
             struct ccl_matmul_plan plan;
