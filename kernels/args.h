@@ -231,9 +231,12 @@ enum {
     CCL_PARTS_SCATTER = 4,  /* reduce: each owner keeps its result; the input is a part an owner */
     CCL_PARTS_SCALED = 8,   /* reduce: multiply the own elements by scalar first */
     CCL_PARTS_SCALAR_AT = 16, /* scalar is the address of it in device memory */
-    CCL_PARTS_TO_ROOT = 32  /* reduce: only root gets the results */
+    CCL_PARTS_TO_ROOT = 32, /* only root gets something */
+    CCL_PARTS_FROM_ROOT = 64 /* only root sends something */
 };
 
+#define CCL_PARTS_LL_UNITS 256 /* of 8 bytes, that a block of parts_ll has on a GPU: one a thread */
+#define CCL_PARTS_LL_JOINS 8   /* ranks whose elements it joins, at most */
 #define CCL_GPU_PAIRS 64 /* ranks of a communicator whose pairs fit the arguments of a kernel; on the host as many as there are */
 
 /* The kernels parts, parts_ll and reduce: all collectives but all-gather. reduce cuts the input into chunks, each into one piece for every rank, its
@@ -242,17 +245,18 @@ enum {
  * communicator's rings anew for every operation. */
 struct ccl_k_parts_args {
     struct ccl_k_coll_args c;
-    uint64_t ring_bytes;            /* of one source's rings */
-    uint64_t slot_bytes, sub_bytes; /* of a slot, and of what it holds for one destination */
-    uint64_t count;                 /* reduce: elements of the whole input; SCATTER: of a part */
-    uint64_t owner_stride, chunk_stride, piece;
-    uint64_t chunks;
-    uint64_t scalar; /* its bits or its address */
+    uint64_t scalar;   /* its bits or its address */
+    uint64_t src_part; /* parts_ll on a GPU: bytes between the parts for two ranks in the input, as c.dst_part in the output */
     uint32_t type, esize; /* cclDataType_t, its bytes */
     uint32_t redop;  /* cclRedOp_t, built in */
     uint32_t root;
     uint32_t parts; /* CCL_PARTS_* */
     uint32_t slots; /* of a ring */
+    uint64_t ring_bytes; /* of one source's rings; parts_ll on a GPU is not given what stands from here on */
+    uint64_t slot_bytes, sub_bytes; /* of a slot, and of what it holds for one destination */
+    uint64_t count;                 /* reduce: elements of the whole input; SCATTER: of a part */
+    uint64_t owner_stride, chunk_stride, piece;
+    uint64_t chunks;
     struct ccl_k_pair pair[CCL_GPU_PAIRS]; /* by rank; the host backend copies only the first n */
 };
 

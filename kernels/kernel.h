@@ -21,6 +21,7 @@
 #define CCL_FLAT_UNITS 0 /* the loop over tiles serves flat parts too */
 #define CCL_PUSH_DIRECT_BODY "push_direct_tiles.h"
 #define CCL_PARTS_DIRECT_BODY "parts_direct_tiles.h"
+#define CCL_PARTS_LL_INFLIGHT 4u /* packet pairs a thread keeps in flight, as registers allow */
 #define CCL_ONE_EXIT 1 /* a block fails at the end of its kernel: all is inlined, and this way that code is there once */
 #define CCL_SHARED static __attribute__((shared))
 #define CCL_WARP 32u /* lanes that act together in control code: right for wave64 and wave32 */
@@ -118,6 +119,7 @@ CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr) { return *CCL_PTR(const 
 #endif
 #define CCL_PUSH_DIRECT_BODY "push_direct_vectors.h"
 #define CCL_PARTS_DIRECT_BODY "parts_direct_moves.h"
+#define CCL_PARTS_LL_INFLIGHT 8u
 #define CCL_ONE_EXIT 0
 #define CCL_UNROLL 2
 #define CCL_SHARED __shared__
@@ -151,6 +153,10 @@ template <uint32_t world> struct ccl_words_args_of {
     CCL_KERNEL_CUT(name, ccl_args_of<world>, struct ccl_k_coll_args, threads, blocks)
 #define CCL_KERNEL_WORDS(name, world, threads, blocks) \
     CCL_KERNEL_CUT(name, ccl_words_args_of<world>, struct ccl_k_words_args, threads, blocks)
+struct ccl_parts_ll_args {
+    alignas(8) unsigned char bytes[offsetof(struct ccl_k_parts_args, ring_bytes)];
+};
+#define CCL_KERNEL_PARTS_LL(name, threads) CCL_KERNEL_CUT(name, ccl_parts_ll_args, struct ccl_k_parts_args, threads, 1)
 #if !defined(CCL_TRACED)
 #define CCL_LL_WORDS /* has the kernels ll_words_W */
 #define CCL_NEED_NOW(x) asm volatile("" ::"l"(x)) /* computed here, not where it is used */
@@ -249,6 +255,7 @@ CCL_DEVICE uint64_t ccl_uniform_u64(uint64_t v) { return v; }
 #define ccl_note_failure() __atomic_store_n(&ccl_host_failed, 1, __ATOMIC_RELAXED)
 #define CCL_ADVERT_BODY "advert_words.h"
 #define CCL_LL_BODY "ll_line_body.h"
+#define CCL_PARTS_LL_BODY "parts_ll_lines.h"
 #define CCL_PUSH_DIRECT_BODY "push_direct_rows.h"
 #define CCL_PUSH_BODY "push_host_body.h"
 CCL_DEVICE void ccl_pause(void)
@@ -278,6 +285,7 @@ CCL_DEVICE void ccl_spin(uint32_t flags)
 #define ccl_note_failure()
 #define CCL_ADVERT_BODY "advert_packets.h"
 #define CCL_LL_BODY "ll_packet_body.h"
+#define CCL_PARTS_LL_BODY "parts_ll_packets.h"
 #define CCL_OWN_FIRST_BYTES (256u << 10)
 #define CCL_PUSH_BODY "push_gpu_body.h"
 CCL_DEVICE void ccl_spin(uint32_t flags)
@@ -290,6 +298,7 @@ CCL_DEVICE void ccl_spin(uint32_t flags)
 /* Largest block of a kernel that says nothing else; two of them share a compute unit (GPU). */
 #define CCL_MAX_THREADS 512
 #define CCL_LL_MAX_THREADS 544 /* and a warp beside the data */
+#define CCL_PARTS_LL_MAX_THREADS (CCL_PARTS_LL_UNITS + 32)
 #define CCL_KERNEL(name, type) CCL_KERNEL_BOUNDS(name, type, CCL_MAX_THREADS, 2)
 /* One that needs more registers, where a compute unit holds two blocks all the same. */
 #if !defined(CCL_KERNEL_LARGE)
@@ -300,7 +309,12 @@ CCL_DEVICE void ccl_spin(uint32_t flags)
 #define CCL_KERNEL_WORLD(name, world, threads, blocks) CCL_KERNEL_BOUNDS(name, struct ccl_k_coll_args, threads, blocks)
 #endif
 
+#if !defined(CCL_KERNEL_PARTS_LL)
+#define CCL_KERNEL_PARTS_LL(name, threads) CCL_KERNEL_BOUNDS(name, struct ccl_k_parts_args, threads, 1)
+#endif
+
 /* The arguments of a collective, wherever they lie. */
 #define CCL_ARGS CCL_CONST const struct ccl_k_coll_args *
+#define CCL_PARTS CCL_CONST const struct ccl_k_parts_args *
 
 #endif
