@@ -235,7 +235,7 @@ enum {
     CCL_PARTS_FROM_ROOT = 64 /* only root sends something */
 };
 
-#define CCL_PARTS_LL_UNITS 256 /* of 8 bytes, that a block of parts_ll has on a GPU: one a thread */
+#define CCL_PARTS_LL_UNITS 192 /* of 8 bytes, that a block of parts_ll has on a GPU: one a thread; two blocks a compute unit */
 #define CCL_PARTS_LL_JOINS 8   /* ranks whose elements it joins, at most */
 #define CCL_GPU_PAIRS 64 /* ranks of a communicator whose pairs fit the arguments of a kernel; on the host as many as there are */
 

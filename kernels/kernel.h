@@ -156,7 +156,7 @@ template <uint32_t world> struct ccl_words_args_of {
 struct ccl_parts_ll_args {
     alignas(8) unsigned char bytes[offsetof(struct ccl_k_parts_args, ring_bytes)];
 };
-#define CCL_KERNEL_PARTS_LL(name, threads) CCL_KERNEL_CUT(name, ccl_parts_ll_args, struct ccl_k_parts_args, threads, 1)
+#define CCL_KERNEL_PARTS_LL(name, threads) CCL_KERNEL_CUT(name, ccl_parts_ll_args, struct ccl_k_parts_args, threads, 2)
 #if !defined(CCL_TRACED)
 #define CCL_LL_WORDS /* has the kernels ll_words_W */
 #define CCL_NEED_NOW(x) asm volatile("" ::"l"(x)) /* computed here, not where it is used */
@@ -310,7 +310,7 @@ CCL_DEVICE void ccl_spin(uint32_t flags)
 #endif
 
 #if !defined(CCL_KERNEL_PARTS_LL)
-#define CCL_KERNEL_PARTS_LL(name, threads) CCL_KERNEL_BOUNDS(name, struct ccl_k_parts_args, threads, 1)
+#define CCL_KERNEL_PARTS_LL(name, threads) CCL_KERNEL_BOUNDS(name, struct ccl_k_parts_args, threads, 2)
 #endif
 
 /* The arguments of a collective, wherever they lie. */

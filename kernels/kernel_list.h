@@ -18,14 +18,14 @@
     X(family##_n, args)
 
 /* ll_W, push_W: worlds 2..8 with the world size compiled in; _n: any world. push_part: one peer a block (partitioned).
- * parts, reduce: push for all other collectives, copying and reducing; parts_ll: LL for them. p2p: sends and receives. barrier: adverts only. copy_open, copy_close: before and behind the copies of variant copy. All backends have these. */
+ * parts_ll, parts, reduce: LL for all other collectives, push for the copying and for the reducing ones. p2p: sends and receives. barrier: adverts only. copy_open, copy_close: before and behind the copies of variant copy. All backends have these. */
 #define CCL_KERNEL_LIST(X)                        \
     CCL_WORLDS(X, ll, struct ccl_k_coll_args)     \
+    X(parts_ll, struct ccl_k_parts_args)          \
     CCL_WORLDS(X, push, struct ccl_k_coll_args)   \
     X(push_part, struct ccl_k_coll_args)          \
     X(parts, struct ccl_k_parts_args)             \
     X(reduce, struct ccl_k_parts_args)            \
-    X(parts_ll, struct ccl_k_parts_args)          \
     X(p2p, struct ccl_k_p2p_args)                 \
     X(barrier, struct ccl_k_coll_args)            \
     X(copy_open, struct ccl_k_coll_args)          \

@@ -54,7 +54,7 @@ static void tune_ll(uint64_t part_bytes, int n, struct ccl_tune *tune)
 /* parts_ll on a GPU: a thread has 8 bytes. Blocks as above. */
 static int parts_ll_blocks(uint64_t units)
 {
-    return units <= CCL_PARTS_LL_UNITS ? 1 : units <= 4 * CCL_PARTS_LL_UNITS ? 8 : units <= 16 * CCL_PARTS_LL_UNITS ? 16 : 32;
+    return units <= CCL_PARTS_LL_UNITS ? 1 : units <= 1024 ? 8 : units <= 16 * CCL_PARTS_LL_UNITS ? 16 : 32;
 }
 
 void ccl_tune_parts_ll(cclComm_t comm, uint64_t part_bytes, struct ccl_tune *tune)
