@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
+#ifndef RANKS
 #define RANKS 4
+#endif
 #define GRID 6
 #define THREADS 128
 #define STACK (48u << 10)
