@@ -128,7 +128,8 @@ CCL_DEVICE void parts_ll_send(CCL_PARTS p, uint32_t n, uint32_t u, const uint64_
     }
 }
 
-/* Any number of ranks, inputs that lie anywhere or are multiplied first. One rank after the other: that code is long, so it is there once. Returns the own unit. */
+/* Any number of ranks, inputs that lie anywhere or are multiplied first. One rank after the other: that code is long, so it is there once. Returns the own
+ * unit. */
 CCL_DEVICE uint64_t parts_ll_send_slowly(CCL_PARTS p, uint32_t n, uint32_t u, uint32_t align)
 {
     CCL_AFRESH(p);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random collectives beside all-gather through the GPU body of parts_ll (gpu_shim.h): every kind, type and operator, 1 to 8 ranks, every root, inputs and outputs
- * aligned to anything, in place and not, multiplied first, one block and several. Proves that every byte is as the CPU joins it, no other changes, no access is
- * misaligned, and that a mismatch or a rank that leaves ends the kernels of all. */
+ * Random collectives beside all-gather through the GPU body of parts_ll (gpu_shim.h): every kind, type and operator, 1 to 8 ranks, every root, inputs and
+ * outputs aligned to anything, in place and not, multiplied first, one block and several. Proves that every byte is as the CPU joins it, no other changes,
+ * no access is misaligned, and that a mismatch or a rank that leaves ends the kernels of all. */
 /* CTEST: labels quick; timeout 120 */
 /* CTEST: labels long; timeout 900; args 6000 */
 #define RANKS 8
@@ -139,8 +139,8 @@ static void expect(const struct job *j, uint32_t r)
 
 static void describe(const struct job *j, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "%s, %u ranks, type %u, redop %u, root %u, count %u, scaled %u, in place %u, grid %u x %u", kinds[j->kind].name, j->n, j->type, j->redop, j->root,
-             j->count, j->scaled, j->in_place, j->grid, j->threads);
+    snprintf(text, bytes, "%s, %u ranks, type %u, redop %u, root %u, count %u, scaled %u, in place %u, grid %u x %u", kinds[j->kind].name, j->n,
+             j->type, j->redop, j->root, j->count, j->scaled, j->in_place, j->grid, j->threads);
 }
 
 static void run_job(const struct job *j)
