@@ -7,7 +7,7 @@
 include(${CMAKE_CURRENT_LIST_DIR}/hip_compilers.cmake)
 
 set(CCL_AMD_ARCHS gfx90a gfx942 gfx950 gfx1100 gfx1201 gfx1250)
-set(CCL_CUDA_ARCHS sm_90a sm_90 compute_80)
+set(CCL_CUDA_ARCHS sm_90a compute_80) # H100, H200 (no other device has 9.0); PTX for all from A100 on
 set(CCL_TRACED_ARCHS ${CCL_AMD_ARCHS} cuda CACHE STRING "Architectures whose kernels are also compiled in the form that CCL_TRACE launches")
 # A file named here is compiled for these only, and not in a traced form: its kernels are for their matrix instructions.
 set(CCL_ARCHS_gemm gfx90a gfx942 gfx950)
@@ -29,7 +29,7 @@ else()
 endif()
 # Not compressed: the kernels' names stay readable to the tests.
 set(cuda_flags -fatbin -x cu -O3 -std=c++17 -no-compress -Werror all-warnings -I${PROJECT_SOURCE_DIR}/include
-    -I${PROJECT_SOURCE_DIR}/kernels -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_90,code=sm_90
+    -I${PROJECT_SOURCE_DIR}/kernels -gencode arch=compute_90a,code=sm_90a
     -gencode arch=compute_80,code=compute_80)
 
 set(object_dir ${PROJECT_BINARY_DIR}/kernels)

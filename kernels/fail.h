@@ -48,19 +48,26 @@ CCL_DEVICE_SLOW void ccl_fill_record(CCL_ARGS a, CCL_AS1 struct ccl_k_err *e, ui
     e->where = a->where;
 }
 
+/* The abort word of the own page; 0: the reason is this block's own, or another block of this rank is about to write it. `stop` is set by who has seen an
+ * error and is on his way to ccl_raise, or has seen the abort word: he knows the reason, a block with CCL_BAD_STOP waits for it. */
+CCL_DEVICE_SLOW uint64_t ccl_await_reason(CCL_ARGS a, uint32_t bad)
+{
+    const uint64_t claimed = (uint64_t)&((struct ccl_k_priv *)a->priv)->err_claimed, abort = (uint64_t)&((struct ccl_k_page *)a->page)->abort;
+    uint64_t known = ccl_load_relaxed_system_u64(abort);
+    while (bad == CCL_BAD_STOP && known == 0 && !(ccl_load_relaxed_agent_u64(claimed) & 1)) {
+        ccl_spin(a->flags);
+        known = ccl_load_relaxed_system_u64(abort);
+    }
+    ccl_fence_acquire_system(); /* what is read from here on comes behind that look */
+    return known;
+}
+
 /* Step 1: record and abort word in every host page, own first. Only one block of a rank writes the record. */
 CCL_DEVICE_SLOW void ccl_raise(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer, struct ccl_called called)
 {
     struct ccl_k_priv *priv = (struct ccl_k_priv *)a->priv;
-    struct ccl_k_page *own = (struct ccl_k_page *)a->page;
-    uint64_t known = ccl_load_relaxed_system_u64((uint64_t)&own->abort);
+    const uint64_t known = ccl_await_reason(a, bad);
     uint32_t code, reason;
-    /* `stop` is set by who has seen an error and is on his way here, or has seen the abort word: he knows the reason, this block does not. */
-    while (bad == CCL_BAD_STOP && known == 0 && !(ccl_load_relaxed_agent_u64((uint64_t)&priv->err_claimed) & 1)) {
-        ccl_spin(a->flags);
-        known = ccl_load_relaxed_system_u64((uint64_t)&own->abort);
-    }
-    ccl_fence_acquire_system(); /* what is read from here on comes behind that look */
     ccl_note_failure();
     if (ccl_or_relaxed_agent_u64((uint64_t)&priv->err_claimed, 1) & 1) {
         /* Nobody may see us revoke before he can see why. The block that writes the record waits for nobody. */
@@ -151,13 +158,12 @@ CCL_DEVICE_SLOW void ccl_mark_unclean(CCL_ARGS a, uint32_t src)
     }
 }
 
-/* Step 4 for the rotations first..last-1. */
-CCL_DEVICE_SLOW void ccl_drain(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t first, uint32_t last)
+/* Step 4 for the rotations first..last-1. start: when this block began to drain, whatever it has drained before. */
+CCL_DEVICE_SLOW void ccl_drain(CCL_ARGS a, uint32_t n, uint32_t block, uint32_t first, uint32_t last, uint64_t start)
 {
-    uint64_t start = ccl_clock_ns();
     for (uint32_t d = first; d < last; d++) {
         uint32_t src = ccl_rotate(a, d);
-        uint64_t waited = 0;
+        uint64_t waited = ccl_clock_ns() - start;
         while (d != 0 && !ccl_drained(a, n, block, src, waited)) {
             waited = ccl_clock_ns() - start;
             if (waited > CCL_DRAIN_LIMIT_NS) {
@@ -190,7 +196,7 @@ CCL_DEVICE_SLOW void ccl_fail_called(CCL_ARGS a, uint32_t n, uint32_t block, uin
         }
     }
     if (may_write) {
-        ccl_drain(a, n, block, ch.from_first, ch.from_last);
+        ccl_drain(a, n, block, ch.from_first, ch.from_last, ccl_clock_ns());
     }
 }
 

@@ -157,9 +157,9 @@ struct ccl_parts_ll_args {
     alignas(8) unsigned char bytes[offsetof(struct ccl_k_parts_args, ring_bytes)];
 };
 #define CCL_KERNEL_PARTS_LL(name, threads) CCL_KERNEL_CUT(name, ccl_parts_ll_args, struct ccl_k_parts_args, threads, 2)
+#define CCL_NEED_NOW(x) asm volatile("" ::"l"(x)) /* computed here, not where it is used */
 #if !defined(CCL_TRACED)
 #define CCL_LL_WORDS /* has the kernels ll_words_W */
-#define CCL_NEED_NOW(x) asm volatile("" ::"l"(x)) /* computed here, not where it is used */
 #endif
 
 CCL_DEVICE uint32_t ccl_tid(void) { return threadIdx.x; }
@@ -194,6 +194,20 @@ CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr)
     return v;
 }
 
+/* Memory of the user, in the global address space: a generic access finds that out first. */
+CCL_DEVICE uint64_t ccl_load_global_u64(uint64_t addr)
+{
+    uint64_t v;
+    asm volatile("ld.global.u64 %0, [%1];" : "=l"(v) : "l"(addr));
+    return v;
+}
+CCL_DEVICE void ccl_store_global_u64(uint64_t addr, uint64_t v) { asm volatile("st.global.u64 [%0], %1;" ::"l"(addr), "l"(v) : "memory"); }
+/* All lanes of a warp: which of them say so; what lane 0 has. */
+CCL_DEVICE uint32_t ccl_warp_ballot(uint32_t x) { return __ballot_sync(~0u, x != 0); }
+CCL_DEVICE uint64_t ccl_warp_first_u64(uint64_t v) { return __shfl_sync(~0u, (unsigned long long)v, 0); }
+/* Barriers 1 to 15 of all threads of a block, of which those that only arrive do not wait. They order memory as ccl_block_sync, from who arrives to who waits. */
+CCL_DEVICE void ccl_barrier_arrive(uint32_t barrier) { asm volatile("barrier.cta.arrive %0, %1;" ::"r"(barrier), "r"(ccl_threads()) : "memory"); }
+CCL_DEVICE void ccl_barrier_sync(uint32_t barrier) { asm volatile("barrier.cta.sync %0, %1;" ::"r"(barrier), "r"(ccl_threads()) : "memory"); }
 /* The line of 128 bytes there to the device's cache. */
 CCL_DEVICE void ccl_prefetch(uint64_t addr) { asm volatile("prefetch.global.L2 [%0];" ::"l"(addr)); }
 CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr)

@@ -30,10 +30,11 @@ LL_KERNEL(ll_n, 0)
 
 #include "ll_words_body.h"
 
-#define LL_WORDS_KERNEL(name, world)                     \
-    CCL_KERNEL_WORDS(name, world, CCL_LL_MAX_THREADS, 1) \
-    {                                                    \
-        ll_words_body(a, world);                         \
+/* In worlds to 4 the registers of two blocks a unit are enough, and fewer start faster; in larger ones they spill, which costs a third at 64 KiB. */
+#define LL_WORDS_KERNEL(name, world)                                         \
+    CCL_KERNEL_WORDS(name, world, CCL_LL_MAX_THREADS, (world) <= 4 ? 2 : 1) \
+    {                                                                        \
+        ll_words_body(a, world);                                             \
     }
 
 LL_WORDS_KERNEL(ll_words_2, 2)

@@ -24,14 +24,11 @@ CCL_DEVICE uint32_t words_rotation(LL_WORDS a, uint32_t p) { return a->div_mul ?
 
 CCL_DEVICE uint32_t words_there(ccl_vec16 q, uint32_t n) { return CCL_LANE(q, 1) == n && CCL_LANE(q, 3) == n; }
 
+CCL_DEVICE uint64_t words_load(LL_WORDS a, uint32_t i) { return ccl_load_global_u64(a->src + (uint64_t)i * 8); }
+
 CCL_DEVICE void words_store(LL_WORDS a, uint32_t part, uint32_t i, uint64_t v)
 {
-    *CCL_PTR(uint64_t, a->dst + part * a->part_bytes + i * 8) = v;
-}
-
-CCL_DEVICE void words_send(LL_WORDS a, uint32_t world, uint32_t n, uint32_t d, uint32_t i, uint64_t v)
-{
-    ccl_store_packet_system(a->peer[d] + words_place(a, world, n, a->rank) + i * 16, (uint32_t)v, n, (uint32_t)(v >> 32), n);
+    ccl_store_global_u64(a->dst + (uint64_t)part * a->part_bytes + (uint64_t)i * 8, v);
 }
 
 /* The advert or a packet of peer did not come (bad), or the advert says something else (value). Each lane that finds that comes here. No later operation of this communicator
@@ -74,7 +71,7 @@ CCL_DEVICE void words_one(LL_WORDS a, uint32_t world, const struct ll_shared *sh
     const uint64_t to = a->peer[d] + words_place(a, world, 0, a->rank) + i * 16, from = a->peer[0] + words_place(a, world, 0, peer) + i * 16;
     uint64_t v = 0;
     if (mine) {
-        v = *CCL_PTR(const uint64_t, a->src + i * 8);
+        v = words_load(a, i);
     }
     CCL_NEED_NOW(to);
     CCL_NEED_NOW(from);
@@ -98,138 +95,139 @@ CCL_DEVICE void words_one(LL_WORDS a, uint32_t world, const struct ll_shared *sh
     words_store(a, peer, i, (uint64_t)CCL_LANE(q, 2) << 32 | CCL_LANE(q, 0));
 }
 
-/* ---- more: LL_INFLIGHT words at a time ---- */
+/* ---- more: a thread takes words of the part, each to and from all peers. No place is computed twice, so the way through is short ---- */
 
-CCL_DEVICE void words_load_some(LL_WORDS a, uint32_t p0, uint32_t stride, uint32_t pairs, uint32_t total, uint64_t *v)
+CCL_DEVICE void words_send(LL_WORDS a, uint32_t world, uint32_t n, uint32_t i, uint64_t v)
 {
+    const uint32_t at = words_place(a, world, n, a->rank) + i * 16;
 #pragma unroll
-    for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
-        const uint32_t p = p0 + u * stride;
-        if (p < total) {
-            v[u] = *CCL_PTR(const uint64_t, a->src + (p - words_rotation(a, p) * pairs) * 8);
-        }
+    for (uint32_t d = 1; d < world; d++) {
+        ccl_store_packet_system(a->peer[d] + at, (uint32_t)v, n, (uint32_t)(v >> 32), n);
     }
+    words_store(a, a->rank, i, v);
 }
 
-CCL_DEVICE void words_send_some(LL_WORDS a, uint32_t world, uint32_t n, uint32_t p0, uint32_t stride, uint32_t pairs, uint32_t total,
-                                const uint64_t *v)
+/* Word i of all peers; true: leave. */
+CCL_DEVICE uint32_t words_receive(LL_WORDS a, uint32_t world, uint32_t n, uint32_t i, uint32_t *polls)
 {
+    const uint64_t in = a->peer[0] + words_place(a, world, n, 0) + i * 16;
+    ccl_vec16 q[8];
+    uint32_t late;
+    do {
+        late = 0;
 #pragma unroll
-    for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
-        const uint32_t p = p0 + u * stride, d = words_rotation(a, p), i = p - d * pairs;
-        if (p < total && d == 0) {
-            words_store(a, a->rank, i, v[u]);
-        } else if (p < total) {
-            words_send(a, world, n, d, i, v[u]);
+        for (uint32_t src = 0; src < world; src++) {
+            if (src != a->rank) {
+                q[src] = ccl_load_packet_system(in + src * CCL_LL_SRC_BYTES);
+            }
+        }
+#pragma unroll
+        for (uint32_t src = 0; src < world; src++) {
+            if (src != a->rank && !words_there(q[src], n)) {
+                late = src * CCL_LL_SRC_BYTES + 1 + ll_late(q[src], n); /* not 0 */
+            }
+        }
+        if (__builtin_expect(late != 0, 0) && words_slow(a, n, in + late - 1, late / CCL_LL_SRC_BYTES, polls)) {
+            return 1;
+        }
+    } while (late != 0);
+#pragma unroll
+    for (uint32_t src = 0; src < world; src++) {
+        if (src != a->rank) {
+            words_store(a, src, i, (uint64_t)CCL_LANE(q[src], 2) << 32 | CCL_LANE(q[src], 0));
         }
     }
+    return 0;
 }
 
-CCL_DEVICE void words_receive(LL_WORDS a, uint32_t world, uint32_t n, uint32_t first, uint32_t stride, uint32_t pairs, uint32_t total)
+CCL_DEVICE void words_all(LL_WORDS a, uint32_t world, const struct ll_shared *sh, uint32_t first, uint32_t stride, uint32_t pairs)
 {
-    const uint64_t in = a->peer[0] + words_place(a, world, n, 0);
+    uint64_t v = 0;
     uint32_t polls = 0;
-    for (uint32_t p0 = first + pairs; p0 < total; p0 += LL_INFLIGHT * stride) {
-        ccl_vec16 q[LL_INFLIGHT];
-        uint32_t src[LL_INFLIGHT], i[LL_INFLIGHT], all, late_src = 0, late_at = 0;
-#pragma unroll
-        for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
-            const uint32_t p = p0 + u * stride, d = words_rotation(a, p);
-            src[u] = words_rotate(a, world, d);
-            i[u] = p - d * pairs;
-        }
-        do {
-            all = 1;
-#pragma unroll
-            for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
-                if (p0 + u * stride < total) {
-                    q[u] = ccl_load_packet_system(in + src[u] * CCL_LL_SRC_BYTES + i[u] * 16);
-                }
-            }
-#pragma unroll
-            for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
-                if (p0 + u * stride < total && !words_there(q[u], n)) {
-                    all = 0;
-                    late_src = src[u];
-                    late_at = i[u] * 16 + ll_late(q[u], n);
-                }
-            }
-            if (!all && words_slow(a, n, in + late_src * CCL_LL_SRC_BYTES + late_at, late_src, &polls)) {
-                return;
-            }
-        } while (!all);
-#pragma unroll
-        for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
-            if (p0 + u * stride < total) {
-                words_store(a, src[u], i[u], (uint64_t)CCL_LANE(q[u], 2) << 32 | CCL_LANE(q[u], 0));
-            }
-        }
+    if (first < pairs) {
+        v = words_load(a, first);
     }
-}
-
-CCL_DEVICE void words_many(LL_WORDS a, uint32_t world, const struct ll_shared *sh, uint32_t first, uint32_t stride, uint32_t pairs)
-{
-    const uint32_t total = pairs * world;
-    uint64_t v[LL_INFLIGHT];
-    words_load_some(a, first, stride, pairs, total, v);
     ccl_block_sync();
     const uint32_t n = CCL_TAG(sh->entry);
-    if ((uint32_t)sh->entry & CCL_OP_STOPPED) {
+    if (first >= pairs || ((uint32_t)sh->entry & CCL_OP_STOPPED)) {
         return;
     }
-    words_send_some(a, world, n, first, stride, pairs, total, v);
-    for (uint32_t p0 = first + LL_INFLIGHT * stride; p0 < total; p0 += LL_INFLIGHT * stride) {
-        words_load_some(a, p0, stride, pairs, total, v);
-        words_send_some(a, world, n, p0, stride, pairs, total, v);
+    words_send(a, world, n, first, v);
+    CCL_NO_UNROLL
+    for (uint32_t i = first + stride; i < pairs; i += stride) {
+        words_send(a, world, n, i, words_load(a, i));
     }
-    words_receive(a, world, n, first, stride, pairs, total);
+    CCL_NO_UNROLL
+    for (uint32_t i = first; i < pairs; i += stride) {
+        if (words_receive(a, world, n, i, &polls)) {
+            return;
+        }
+    }
 }
 
 /* ---- the last warp ---- */
 
-CCL_DEVICE_SLOW uint64_t words_enter_many(uint64_t priv) { return ccl_enter_at(priv); }
+/* The words that ccl_scrub_now rewrites, those of one turn beside each other: lane 0 to 7 a word of an LL line, 8 to 13 one of an advert, 14 a flag. */
+CCL_DEVICE_SLOW void words_scrub(LL_WORDS a, uint32_t world, uint32_t n, uint32_t turn, uint32_t lane)
+{
+    const uint32_t lines = CCL_LL_SRC_BYTES / 64, at = turn / 2 % (world * lines), parity = n & 1;
+    const uint64_t me = a->peer[0];
+    if (lane < 8) {
+        if (at % lines * 64 >= a->part_bytes * 2) {
+            ccl_store_relaxed_system_u64(me + a->ll + parity * world * CCL_LL_SRC_BYTES + at * 64 + 8 * lane, CCL_TAGGED(n, 0));
+        }
+    } else if (lane < 14) {
+        ccl_scrub_word(me + a->adv + (parity * world + turn / 2 % world) * 64 + 8 * (lane - 6), n);
+    } else if (lane == 14) {
+        CCL_ARGS full = words_full(a);
+        const uint32_t words = full->lay.blocks * world, x = turn % (2 * words), block = x % words / world;
+        ccl_scrub_flag(x < words ? ccl_full_addr(full, me, block, x % world) : ccl_credit_addr(full, me, block, x % world), n);
+    }
+}
 
 /* Draws the number; in the first block in it also sends and awaits the adverts, one lane a peer. No acquire: nothing that a peer wrote before its
- * advert is read behind it, and E asks only that the advert was seen. */
+ * advert is read behind it, and E asks only that the advert was seen. The number is asked for before all else: what comes first waits for it. */
 CCL_DEVICE void words_helper(LL_WORDS a, uint32_t world, uint32_t lane, struct ll_shared *sh)
 {
     const uint64_t op = (uint64_t) & ((struct ccl_k_priv *)a->priv)->op;
-    const uint32_t alone = ccl_grid() == 1;
+    const uint32_t grid = ccl_grid(), alone = grid == 1;
     uint64_t entry = 0;
     if (alone) {
         entry = ccl_load_relaxed_agent_u64(op); /* all lanes, so that none reads it from shared memory; addresses while it travels */
+    } else if (lane == 0) {
+        entry = ccl_add_relaxed_agent_u64(op, 1);
     }
     const uint32_t meets = lane - 1 < world - 1, d = meets ? lane : 0, peer = words_rotate(a, world, d);
     const uint64_t to = a->peer[d] + a->adv + a->rank * 64, from = a->peer[0] + a->adv + peer * 64;
     CCL_NEED_NOW(to);
     CCL_NEED_NOW(from);
-    if (__builtin_expect(alone, 1)) {
-        ccl_warp_sync(); /* all have read what lane 0 changes */
-        if (lane == 0) {
-            sh->entry = entry & ((uint64_t)CCL_TAG_MASK << 32 | 0xffffffffu);
-            if (!(entry & CCL_OP_STOPPED)) {
-                ccl_store_relaxed_agent_u64(op, entry + (1ull << 32));
-            }
+    ccl_warp_sync(); /* all have read what lane 0 changes */
+    if (lane == 0) {
+        sh->entry = entry & ((uint64_t)CCL_TAG_MASK << 32 | 0xffffffffu);
+        if (alone && !(entry & CCL_OP_STOPPED)) { /* before anybody can go on, fail and set that bit */
+            ccl_store_relaxed_agent_u64(op, entry + (1ull << 32));
         }
-        ccl_block_sync();
-    } else {
-        if (lane == 0) {
-            sh->entry = words_enter_many(a->priv);
-        }
-        ccl_block_sync();
-        entry = sh->entry;
     }
+    ccl_block_sync();
+    if (lane == 0 && !alone && ((uint32_t)entry & ~CCL_OP_STOPPED) == grid - 1) { /* as ccl_enter_at: the last block in bumps the number */
+        ccl_add_relaxed_agent_u64(op, (1ull << 32) - grid);
+    }
+    entry = alone ? entry : sh->entry;
     if ((uint32_t)entry != 0) {
         return; /* a later block; or a replay after an error, of which no packet leaves */
     }
     const uint32_t n = CCL_TAG(entry) & CCL_TAG_MASK, parity = (n & 1) * world * 64;
+    uint32_t turn;
+    if (meets) {
+        ccl_store_packet_system(to + parity, a->sig, n, a->word1, n);
+    }
+    if (__builtin_expect(ccl_scrub_turn(n, &turn), 0)) {
+        ccl_warp_sync(); /* the adverts are out: their readers wait longer than for a scrub */
+        words_scrub(a, world, n, turn, lane - 16);
+    }
     if (!meets) {
-        if (lane == 0) {
-            ccl_scrub(words_full(a), n, a->part_bytes * 2, 2, 0);
-        }
         return;
     }
-    ccl_store_packet_system(to + parity, a->sig, n, a->word1, n);
     uint32_t polls = 0, bad = CCL_BAD_NONE;
     ccl_vec16 q;
     while (q = ccl_load_packet_system(from + parity), __builtin_expect(CCL_LANE(q, 1) != n, 0)) {
@@ -255,6 +253,6 @@ CCL_DEVICE void ll_words_body(LL_WORDS a, uint32_t world)
     if (__builtin_expect(pairs * world <= stride, 1)) {
         words_one(a, world, &sh, first, pairs);
     } else {
-        words_many(a, world, &sh, first, stride, pairs);
+        words_all(a, world, &sh, first, stride, pairs);
     }
 }

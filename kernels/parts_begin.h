@@ -108,15 +108,17 @@ CCL_DEVICE_SLOW void parts_fail(CCL_PARTS p, const struct parts_block *b, uint32
 {
     CCL_ARGS a = &p->c;
     struct ccl_called called = ccl_called_of(a);
-    if ((a->desc.word1 & 63) == CCL_OP_ALL_TO_ALL_V) { /* what differs is the counts of one pair */
+    if ((a->desc.word1 & 63) == CCL_OP_ALL_TO_ALL_V) { /* what differs is the counts of one pair, which pair the reason tells */
+        ccl_await_reason(a, bad);
         CCL_CONST const struct ccl_k_pair *pair = parts_pair(p, bad == CCL_BAD_STOP ? ccl_origin(a, peer) : peer);
         called.rows = pair->send_bytes / p->esize;
         called.count = pair->recv_bytes / p->esize;
     }
     ccl_fail_called(a, b->job.n, b->job.block, bad, peer, b->job.ch, 0, *b->words_out, called);
+    const uint64_t start = ccl_clock_ns(); /* one limit for all peers together */
     for (uint32_t d = 1; d < a->n; d++) {
         if (parts_exposed(p, b, d)) {
-            ccl_drain(a, b->job.n, b->job.block, d, d + 1);
+            ccl_drain(a, b->job.n, b->job.block, d, d + 1, start);
         }
     }
 }

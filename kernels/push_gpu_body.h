@@ -140,103 +140,16 @@ CCL_DEVICE void push_run(CCL_ARGS a, uint32_t world, const uint32_t sides, struc
 
 #if CCL_FLAT_UNITS
 
-/* Out of line, so that the common way is short: at these times every miss of the instruction cache shows. */
-CCL_DEVICE_SLOW void push_run_any(CCL_ARGS a, uint32_t world, struct push_block b, uint32_t heard) { push_run(a, world, world, &b, heard); }
-
-CCL_DEVICE_SLOW void push_rest(CCL_ARGS a, struct push_block b)
-{
-    if (push_failed(a, &b) || !push_finish(a, &b, b.job.ch.to_last, 0)) {
-        return;
-    }
-    push_note(a, b.job.n, CCL_TRACE_END);
-    push_leave(a, &b.job);
-}
-
-/* Sources that store directly may not be done, or the launch has failed. */
-CCL_DEVICE_SLOW void push_end_ring(CCL_ARGS a, struct push_block b)
-{
-    if (push_failed(a, &b)) {
-        return;
-    }
-    ccl_block_sync();
-    if (ccl_afresh(ccl_tid()) < CCL_WARP) {
-        push_await(a, &b, CCL_STEP_DONE);
-    }
-    ccl_block_sync();
-    if (push_failed(a, &b)) {
-        return;
-    }
-    push_note(a, b.job.n, CCL_TRACE_END);
-    push_leave(a, &b.job);
-}
-
-/* The common way behind begin: aligned runs, all of them stored directly, all sources alike. */
-CCL_DEVICE void push_run_flat(CCL_ARGS a, uint32_t world, struct push_block *b)
-{
-    const uint32_t d = ccl_tid(), n = b->job.n;
-    push_note(a, n, CCL_TRACE_MET);
-    push_flat_direct(a, &b->job, b->end, 0, world);
-    ccl_block_release_system();
-    if (d < CCL_WARP) {
-        ccl_flag_release_system();
-        push_note(a, n, CCL_TRACE_SENT);
-        if (d > 0 && d < world) {
-            const uint32_t peer = ccl_rotate_in(a, world, d);
-            ccl_store_relaxed_system_u64(ccl_full_addr(a, ccl_ctl_in(a, world, peer), b->job.block, a->rank),
-                                         CCL_TAGGED(n, CCL_STEP_DONE));
-            uint32_t bad = CCL_BAD_NONE;
-            const uint64_t word = ccl_full_addr(a, ccl_ctl_in(a, world, a->rank), b->job.block, peer);
-            const uint32_t value = CCL_VALUE(ccl_wait_word(a, word, n, 1, peer, 0, &bad));
-            b->end[d].at = value;
-            if (__builtin_expect(bad || value != CCL_STEP_DONE, 0)) {
-                push_see(a, b->sh, bad, value, peer);
-            }
-        }
-    }
-    ccl_block_sync();
-    if (__builtin_expect(b->sh->bad | b->sh->drain | b->sh->late, 0)) {
-        b->words = 1;
-        push_rest(a, *b);
-        return;
-    }
-    push_note(a, n, CCL_TRACE_END);
-    push_leave(a, &b->job);
-}
-
-/* The common way of plain buffers. */
-CCL_DEVICE void push_run_ring(CCL_ARGS a, uint32_t world, struct push_block *b)
-{
-    push_note(a, b->job.n, CCL_TRACE_MET);
-    b->words = push_ring(a, world, b->sh, b->end, b->job.n, b->job.first, b->job.stride, b->job.chunks);
-    uint32_t late = 0;
-    for (uint32_t d = 1; d < world; d++) {
-        late |= b->end[d].at >= CCL_STEP_DIRECT && b->end[d].at != CCL_STEP_DONE;
-    }
-    if (__builtin_expect(b->sh->bad != CCL_BAD_NONE || late, 0)) {
-        push_end_ring(a, *b);
-        return;
-    }
-    push_note(a, b->job.n, CCL_TRACE_END);
-    push_leave(a, &b->job);
-}
-
-CCL_DEVICE uint32_t push_takes_ring(CCL_ARGS a, uint32_t world, const struct push_block *b)
-{
-    uint32_t all = push_is_flat(a) && a->lay.shared_ring && b->job.chunks != 0;
-    for (uint32_t d = 1; d < world; d++) {
-        all &= b->end[d].base == 0;
-    }
-    return all;
-}
-
-CCL_DEVICE uint32_t push_takes_flat(CCL_ARGS a, const struct push_block *b)
-{
-    return push_is_flat(a) && !(b->sh->odd | b->sh->staged) && !(a->flags & CCL_F_BULK) && b->job.chunks != 0;
-}
-
+#include "push_gpu_flat.h"
 #endif
 
-CCL_DEVICE void push_all(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end)
+#if CCL_FLAT_UNITS
+#define PUSH_ALL_ANY CCL_DEVICE_SLOW /* so that the common way is short: at these times every miss of the instruction cache shows */
+#else
+#define PUSH_ALL_ANY CCL_DEVICE
+#endif
+
+PUSH_ALL_ANY void push_all_any(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end)
 {
     const uint32_t n_ranks = world ? world : a->n, grid = ccl_grid();
     const struct ccl_channels all = {0, n_ranks, 1, n_ranks};
@@ -244,23 +157,21 @@ CCL_DEVICE void push_all(CCL_ARGS a, uint32_t world, struct push_shared *sh, str
     b.job.chunks = push_count(a->pieces_down * a->pieces_across, b.job.first, grid);
     const uint32_t heard = a->group < n_ranks ? 1 + a->group : n_ranks;
     push_flat_prefetch(a, &b.job);
-#if CCL_FLAT_UNITS
-    if (!push_begin(a, world, &b, 8, grid, 0, heard)) {
-        return;
-    }
-    if (world != 0 && heard == world && push_takes_flat(a, &b)) {
-        push_run_flat(a, world, &b);
-    } else if (world != 0 && heard == world && push_takes_ring(a, world, &b)) {
-        push_run_ring(a, world, &b);
-    } else {
-        push_run_any(a, world, b, heard);
-    }
-#else
     if (push_begin(a, world, &b, 8, grid, 0, heard)) {
         push_run(a, world, world, &b, heard);
     }
     push_exit(a, &b);
+}
+
+CCL_DEVICE void push_all(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end)
+{
+#if CCL_FLAT_UNITS
+    if (push_takes_flat(a, world)) {
+        push_flat_all(a, world, sh, end);
+        return;
+    }
 #endif
+    push_all_any(a, world, sh, end);
 }
 
 /* Block group g serves rank + g and hears from rank - g; group 0 copies the own part and, in its first block, waits for all adverts (E). With a

@@ -182,7 +182,8 @@ CCL_DEVICE uint32_t reduce_own(CCL_PARTS p, struct reduce_block *r, uint32_t c)
     if (piece.count != 0) {
         if (p->parts & CCL_PARTS_SCALED) {
             reduce_scale(p, r->in[a->rank], a->src + piece.start * p->esize, piece.count);
-            ccl_block_release_system(); /* other threads read it */
+            ccl_block_release_system(); /* other threads read it, */
+            ccl_block_sync();           /* on RDNA through another first cache: every wave drops its own */
         }
         reduce_join(p, r->to, ccl_uniform(*r->num_to), r->in, piece.count);
     }

@@ -7,6 +7,7 @@
 
 #define GRID_BYTES (256u << 10) /* host: per block and rank, before another block is worth its start */
 #define WAVE_THREADS 64         /* blocks are whole waves of any device */
+#define TUNE_VECTORS 4u      /* of a thread and piece; staged: two pieces are on their way where a thread could hold one of eight */
 #define BULK_PART (4u << 20) /* bytes of a part from which on bulk copies pay */
 #define BULK_BLOCKS 16       /* with more, threads keep as much in flight */
 
@@ -22,7 +23,7 @@ struct row {
 static const struct row direct_shared[] = {{32 << 10, 8}, {256 << 10, 16}, {2 << 20, 32}, {UINT64_MAX, -128}};
 static const struct row staged_shared[] = {{32 << 10, 8}, {256 << 10, 16}, {UINT64_MAX, -256}};
 /* A device a rank: as many blocks as keep the links busy. */
-static const struct row push_own[] = {{32 << 10, 8}, {256 << 10, 16}, {2 << 20, 32}, {UINT64_MAX, 64}};
+static const struct row push_own[] = {{32 << 10, 8}, {256 << 10, 16}, {1 << 20, 32}, {64 << 20, 64}, {UINT64_MAX, 128}};
 
 static int look_up(const struct row *rows, uint64_t bytes, int n)
 {
@@ -47,7 +48,7 @@ static void tune_ll(uint64_t part_bytes, int n, struct ccl_tune *tune)
         tune->threads = round_waves(pairs, CCL_GPU_THREADS);
     } else {
         tune->threads = part_bytes <= 8192 ? CCL_GPU_THREADS / 2 : CCL_GPU_THREADS;
-        tune->blocks = part_bytes <= 16384 ? 8 : 16;
+        tune->blocks = part_bytes <= 16384 && n <= 4 ? 8 : 16;
     }
 }
 
@@ -110,7 +111,7 @@ void ccl_tune(cclComm_t comm, int variant, uint64_t part_bytes, int comm_sms, in
     int blocks = comm_sms != CCL_UNSET ? comm_sms : tune->blocks;
     blocks = variant == cclVariantPartitioned && blocks > comm->n ? blocks / comm->n : blocks;
     uint64_t share = ccl_round_up((part_bytes + (uint64_t)blocks - 1) / (uint64_t)blocks, 16);
-    uint64_t go = (uint64_t)tune->threads * 16 * (variant == cclVariantStaged ? ccl_tune_vectors(comm) : 4u);
+    uint64_t go = (uint64_t)tune->threads * 16 * TUNE_VECTORS;
     tune->piece_bytes = share < go ? share : go;
     tune->piece_bytes = tune->piece_bytes < slot ? tune->piece_bytes : slot;
     if (variant == cclVariantDirect) {

@@ -4,6 +4,7 @@
  * take long, and cclCommAbort. */
 #include "comm/comm.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -207,9 +208,13 @@ cclResult_t ccl_comm_async_error(cclComm_t comm)
     return cclSuccess;
 }
 
+/* One thread of this process writes records at a time: the monitor and users' threads may see an error at once. Taken behind list_lock, never before it. */
+static pthread_mutex_t raise_lock = PTHREAD_MUTEX_INITIALIZER;
+
 void ccl_comm_raise(cclComm_t comm, cclResult_t code, enum ccl_reason reason, int peer)
 {
     uint32_t op = (uint32_t)(__atomic_load_n(&comm->page->stalled, __ATOMIC_RELAXED) >> 32);
+    pthread_mutex_lock(&raise_lock);
     for (int d = 0; d < comm->n; d++) {
         struct ccl_k_page *page = comm->peer_page[(comm->rank + d) % comm->n];
         struct ccl_k_err *e = &page->err[comm->n + comm->rank];
@@ -227,6 +232,7 @@ void ccl_comm_raise(cclComm_t comm, cclResult_t code, enum ccl_reason reason, in
                                     __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
         comm->rt->host_wake(page);
     }
+    pthread_mutex_unlock(&raise_lock);
 }
 
 void ccl_comm_await_report(cclComm_t comm)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define RING_TOTAL_BYTES (32u << 20)
+#define RING_TOTAL_APART (64u << 20) /* NVIDIA, ranks on several devices: each peer has a ring of its own, and the way to it is long */
 #define P2P_TOTAL_BYTES (8u << 20)
 #define P2P_SLOTS 8u
 #define P2P_SLOT_MAX (16u << 10)
@@ -14,6 +15,7 @@
 #else
 #define RING_SLOTS 2u
 #endif
+#define RING_SLOTS_AHEAD 4u /* NVIDIA: words are awaited and released while data move (kernels/push_gpu_ring.h) */
 #define RING_SLOT_MAX (64u << 10) /* GPU: what a block of 512 threads moves in one go */
 #define RING_SLOT_MIN (4u << 10)
 #define ADVERT_LINE 64u
@@ -30,18 +32,19 @@ void ccl_comm_layout(cclComm_t comm, struct ccl_k_layout *lay)
 {
     uint64_t n = (uint64_t)comm->n, blocks = (uint64_t)comm->agreed.blocks;
     memset(lay, 0, sizeof(*lay));
-    const bool host = comm->props.is_host;
-    uint64_t most = RING_SLOT_MAX;
+    const bool host = comm->props.is_host, nvidia = strncmp(comm->props.arch, "sm_", 3) == 0;
+    uint64_t most = RING_SLOT_MAX, total = RING_TOTAL_BYTES;
     lay->flag_stride = comm->props.flag_stride;
     lay->flag_row = (uint32_t)ccl_round_up(n * lay->flag_stride, FLAG_ROW);
     lay->blocks = (uint32_t)blocks;
-    lay->slots = RING_SLOTS;
+    lay->slots = nvidia && RING_SLOTS > 1 ? RING_SLOTS_AHEAD : RING_SLOTS;
     lay->slots = comm->agreed.ring_slots != CCL_UNSET ? (uint32_t)comm->agreed.ring_slots : lay->slots;
     lay->slots = !host && lay->slots < 2 ? 2 : lay->slots; /* a step pushes one chunk and drains an older one */
     most = comm->agreed.ring_slot_bytes != CCL_UNSET ? (uint64_t)comm->agreed.ring_slot_bytes : most;
     lay->shared_ring = comm->agreed.shared_ring;
+    total = nvidia && !lay->shared_ring ? RING_TOTAL_APART : total;
     uint64_t rings = blocks * lay->slots * (lay->shared_ring ? 1 : n);
-    uint64_t slot = RING_TOTAL_BYTES / rings;
+    uint64_t slot = total / rings;
     slot = (slot > most ? most : slot) / RING_SLOT_MIN * RING_SLOT_MIN;
     lay->slot_bytes = (uint32_t)(slot < RING_SLOT_MIN ? RING_SLOT_MIN : slot);
     lay->adv = carve(lay, 2 * n * ADVERT_LINE);

@@ -85,6 +85,10 @@ CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return x; } /* each lane is a thr
 void ccl_warp_sync(void);
 void ccl_pause(void);
 void gpu_maybe_yield(void);
+uint32_t ccl_warp_ballot(uint32_t x);
+uint64_t ccl_warp_first_u64(uint64_t v);
+void ccl_barrier_arrive(uint32_t barrier);
+void ccl_barrier_sync(uint32_t barrier);
 
 CCL_DEVICE void ccl_block_release_system(void) { ccl_block_sync(); }
 CCL_DEVICE void ccl_flag_release_system(void) { gpu_maybe_yield(); }
@@ -158,6 +162,9 @@ CCL_DEVICE void ccl_store_packet_system(uint64_t addr, uint32_t a, uint32_t b, u
     gpu_maybe_yield();
     *CCL_PTR(ccl_vec16, addr) = (ccl_vec16){a, b, c, d};
 }
+
+#define ccl_load_global_u64(addr) (*CCL_PTR(const uint64_t, addr))
+#define ccl_store_global_u64(addr, v) (*CCL_PTR(uint64_t, addr) = (v))
 
 uint64_t ccl_clock_ns(void);
 

@@ -22,6 +22,8 @@ typedef void (*kernel_fn)(const struct ccl_k_coll_args *);
 
 struct block {
     uint32_t index, grid, threads, alive, arrived, turn;
+    uint32_t named_arrived[16], named_turn[16];
+    uint64_t told[THREADS / 32 + 1]; /* lanes of a warp to each other */
     uint32_t warp_alive[THREADS / 32 + 1], warp_arrived[THREADS / 32 + 1], warp_turn[THREADS / 32 + 1];
     char *shared;
     kernel_fn fn;
@@ -91,6 +93,52 @@ void ccl_warp_sync(void)
     struct block *b = running->block;
     uint32_t w = running->tid / 32;
     rendezvous(&b->warp_arrived[w], &b->warp_turn[w], &b->warp_alive[w]);
+}
+
+uint32_t ccl_warp_ballot(uint32_t x)
+{
+    struct block *b = running->block;
+    uint32_t w = running->tid / 32;
+    b->told[w] = 0;
+    ccl_warp_sync();
+    b->told[w] |= (uint64_t)(x != 0) << (running->tid % 32);
+    ccl_warp_sync();
+    uint32_t all = (uint32_t)b->told[w];
+    ccl_warp_sync();
+    return all;
+}
+
+uint64_t ccl_warp_first_u64(uint64_t v)
+{
+    struct block *b = running->block;
+    uint32_t w = running->tid / 32;
+    if (running->tid % 32 == 0) {
+        b->told[w] = v;
+    }
+    ccl_warp_sync();
+    v = b->told[w];
+    ccl_warp_sync();
+    return v;
+}
+
+/* Its threads are those of the launch: who has left will not come. */
+void ccl_barrier_arrive(uint32_t barrier)
+{
+    struct block *b = running->block;
+    if (++b->named_arrived[barrier] == b->threads) {
+        b->named_arrived[barrier] = 0;
+        b->named_turn[barrier]++;
+    }
+}
+
+void ccl_barrier_sync(uint32_t barrier)
+{
+    struct block *b = running->block;
+    uint32_t mine = b->named_turn[barrier];
+    ccl_barrier_arrive(barrier);
+    while (b->named_turn[barrier] == mine) {
+        ccl_pause();
+    }
 }
 
 static void enter(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs the GPU bodies of the kernels on the CPU (gpu_shim.h) for 2 to 4 ranks: LL, direct, staged with both ring forms and 2 or 4 slots, mixed,
+ * Runs the GPU bodies of the kernels on the CPU (gpu_shim.h) for 2 to 4 ranks: LL, direct, staged with both ring forms and 2, 4 or 8 slots, mixed,
  * partitioned, groups of peers, odd shapes and alignments, in random interleavings; then calls that do not fit
  * each other, and a rank that leaves. Proves that every byte arrives, nothing beside it is touched, all threads leave, and a mismatch is reported to
  * every rank before a byte is stored. */
@@ -53,8 +53,9 @@ static const struct call barrier_call = {.name = "barrier", .fn = ccl_k_barrier,
 
 static void run_calls(uint32_t n)
 {
-    static const struct { uint32_t slots, shared; } rings[] = {{2, 1}, {4, 1}, {2, 0}, {4, 0}};
-    for (size_t i = 0; i < sizeof(rings) / sizeof(rings[0]); i++) {
+    static const struct { uint32_t slots, shared; } rings[] = {{4, 1}, {2, 1}, {8, 1}, {4, 0}, {2, 0}, {8, 0}};
+    /* Every world takes half of the rings, its neighbour the other half. */
+    for (size_t i = n % 2; i < sizeof(rings) / sizeof(rings[0]); i += 2) {
         make_world(n, rings[i].slots, 4096, rings[i].shared);
         for (uint32_t round = 0; round < 2; round++) {
             for (size_t j = 0; j < sizeof(calls) / sizeof(calls[0]); j++) {

@@ -80,7 +80,7 @@ int main(int argc, char **argv)
         uint32_t n = 2 + dice(RANKS - 1);
         struct call c = {.name = name};
         if (i % 20 == 0 || n != world) {
-            make_world(n, dice(2) ? 2 : 4, SLOT, dice(2));
+            make_world(n, 2u << dice(3), SLOT, dice(2));
         }
         draw_shape(&c);
         draw_variant(&c, n);

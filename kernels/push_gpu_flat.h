@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The common ways of an all-gather on NVIDIA (included by push_gpu_body.h): aligned runs of vectors, a number of ranks that is compiled in, all adverts
+ * awaited at once. Behind the adverts all destinations are stored into directly, or all are staged (push_gpu_ring.h). The protocol is that of
+ * push_gpu_begin.h and push_run; what is written anew is the straight path, which is kept short: it is fetched anew by every launch, 20 ns a line of code.
+ * Whatever turns out otherwise goes on out of line. */
+#ifndef CCL_PUSH_GPU_FLAT_H
+#define CCL_PUSH_GPU_FLAT_H
+
+#define PUSH_ONE_UNITS 4u /* a thread's vectors of the only piece of a block, loaded while the adverts travel */
+
+/* The block as the functions that know every case see it. */
+CCL_DEVICE struct push_block push_block_of(CCL_ARGS a, uint32_t n_ranks, struct push_shared *sh, struct push_end *end)
+{
+    const struct ccl_channels all = {0, n_ranks, 1, n_ranks};
+    struct push_block b = {sh, end, {CCL_TAG(sh->entry), ccl_bid(), all, ccl_bid(), ccl_grid(), 0}, 0};
+    b.job.chunks = push_count(a->pieces_down * a->pieces_across, b.job.first, ccl_grid());
+    return b;
+}
+
+/* One lane, its peer's advert is not the common one. */
+CCL_DEVICE_SLOW void push_flat_note(CCL_ARGS a, struct push_shared *sh, uint32_t bad, uint64_t where, uint64_t base, uint32_t peer)
+{
+    if (bad == CCL_BAD_NONE) {
+        if (base & 15) { /* lanes store alike or nothing */
+            sh->odd = 1;
+        }
+        if (base == 0) {
+            sh->staged = 1;
+        }
+        bad = base == 0 && (a->flags & CCL_F_FORCE_DIRECT) && where >> 48 == 0 ? (uint32_t)CCL_BAD_NO_WINDOW : bad;
+    }
+    if (bad != CCL_BAD_NONE) {
+        push_set_bad(a, sh, bad, peer);
+    }
+}
+
+/* ccl_enter in two halves: what stands between them is done while the number is on its way. One thread. */
+CCL_DEVICE uint64_t push_flat_draw(CCL_ARGS a)
+{
+    const uint64_t op = (uint64_t) & ((struct ccl_k_priv *)a->priv)->op;
+    return ccl_grid() == 1 ? ccl_load_relaxed_agent_u64(op) : ccl_add_relaxed_agent_u64(op, 1);
+}
+
+CCL_DEVICE void push_flat_drawn(CCL_ARGS a, uint64_t entry)
+{
+    const uint64_t op = (uint64_t) & ((struct ccl_k_priv *)a->priv)->op;
+    const uint32_t grid = ccl_grid();
+    if (grid == 1 && !(entry & CCL_OP_STOPPED)) {
+        ccl_store_relaxed_agent_u64(op, entry + (1ull << 32));
+    } else if (grid > 1 && ((uint32_t)entry & ~CCL_OP_STOPPED) == grid - 1) {
+        ccl_add_relaxed_agent_u64(op, (1ull << 32) - grid);
+    }
+}
+
+/* First warp: number (entry: lane 0 has drawn it), adverts, comparison, bases; as push_enter and push_hear. */
+CCL_DEVICE void push_flat_begin(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint64_t entry)
+{
+    const uint32_t t = ccl_tid();
+    const uint32_t peer = ccl_rotate_in(a, world, t < world ? t : 0);
+    const uint64_t me = ccl_ctl_in(a, world, a->rank);
+    CCL_NEED_NOW(me);
+    if (t == 0) {
+        sh->bad = CCL_BAD_NONE; /* before any lane can have something to say */
+        sh->staged = sh->odd = sh->drain = sh->late = 0;
+    }
+    ccl_warp_sync();
+    entry = ccl_warp_first_u64(entry) & ((uint64_t)CCL_TAG_MASK << 32 | 0xffffffffu);
+    const uint32_t n = CCL_TAG(entry);
+    push_note(a, n, CCL_TRACE_START);
+    if (t == 0) {
+        push_flat_drawn(a, entry);
+        const uint64_t own = a->dst + a->rank * a->dst_part;
+        end[0].base = own == a->src ? 0 : own;
+        sh->entry = entry;
+    }
+    if ((uint32_t)entry & CCL_OP_STOPPED) {
+        return;
+    }
+    const uint64_t own_advert = ccl_advert_addr(a, me, n, a->rank);
+    if ((uint32_t)entry == 0) {
+        ccl_advert_send(a, world, n, 8, t, CCL_WARP);
+        ccl_warp_sync(); /* each lane's fence is behind its own adverts, lane 0's behind all */
+        ccl_fence_sc_system();
+        if (t == 0) {
+            ccl_store_relaxed_system_u64(own_advert, CCL_TAGGED(n, a->sig));
+            ccl_scrub(a, n, 0, 8, ccl_grid());
+        }
+    } else {
+        while (CCL_TAG(ccl_load_acquire_system_u64(own_advert)) != n) {
+            ccl_pause();
+        }
+    }
+    if (t > 0 && t < world) {
+        uint64_t where = 0;
+        const uint32_t bad = ccl_advert_wait(a, world, n, peer, 8, &where);
+        const uint64_t base = bad == CCL_BAD_NONE ? push_resolve(a, peer, where) : 0;
+        end[t].base = base;
+        end[t].at = 0;
+        if (base == 0 || (base & 15)) {
+            push_flat_note(a, sh, bad, where, base, peer);
+        }
+    }
+}
+
+/* Behind the adverts: some destinations are staged and others not, or the launch has failed. */
+CCL_DEVICE_SLOW void push_flat_rest(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end)
+{
+    struct push_block b = push_block_of(a, world, sh, end);
+    if ((uint32_t)sh->entry & CCL_OP_STOPPED) {
+        push_stopped(a, b);
+    } else if (!push_failed(a, &b)) {
+        push_run(a, world, world, &b, world);
+    }
+}
+
+/* All destinations are staged, a chunk is one go of all warps but the first, and sources that store directly say so by words of their own. */
+CCL_DEVICE uint32_t push_takes_ring(CCL_ARGS a, uint32_t world, const struct push_shared *sh, const struct push_end *end)
+{
+    uint32_t all = sh->bad == CCL_BAD_NONE && !((uint32_t)sh->entry & CCL_OP_STOPPED) && ccl_threads() % CCL_WARP == 0 &&
+                   ccl_threads() > CCL_WARP && a->flat_piece <= RING_UNITS * 16 * (ccl_threads() - CCL_WARP);
+#pragma unroll 1
+    for (uint32_t d = 1; d < world; d++) {
+        all &= end[d].base == 0;
+    }
+    return all;
+}
+
+/* A source has not stored directly, or is not done, or the launch has failed. */
+CCL_DEVICE_SLOW void push_flat_end(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end)
+{
+    struct push_block b = push_block_of(a, world, sh, end);
+    b.words = 1;
+    if (push_failed(a, &b) || !push_finish(a, &b, world, 0)) {
+        return;
+    }
+    push_note(a, b.job.n, CCL_TRACE_END);
+    push_leave(a, &b.job);
+}
+
+/* The same behind a ring, whose words are out up to `words`. */
+CCL_DEVICE_SLOW void push_ring_end(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t words)
+{
+    struct push_block b = push_block_of(a, world, sh, end);
+    b.words = words;
+    if (push_failed(a, &b)) {
+        return;
+    }
+    ccl_block_sync();
+    if (ccl_tid() < CCL_WARP) {
+        push_await(a, &b, CCL_STEP_DONE);
+    }
+    ccl_block_sync();
+    if (push_failed(a, &b)) {
+        return;
+    }
+    push_note(a, b.job.n, CCL_TRACE_END);
+    push_leave(a, &b.job);
+}
+
+CCL_DEVICE_SLOW void push_flat_leave(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t turn)
+{
+    push_leave_now(a, push_block_of(a, world, sh, end).job, turn);
+}
+
+CCL_DEVICE void push_flat_over(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t n)
+{
+    uint32_t turn;
+    push_note(a, n, CCL_TRACE_END);
+    if (ccl_tid() == 0 && __builtin_expect(ccl_scrub_turn(n, &turn), 0)) {
+        push_flat_leave(a, world, sh, end, turn);
+    }
+}
+
+/* Many pieces. */
+CCL_DEVICE void push_flat_many(CCL_ARGS a, uint32_t world, const struct push_end *end, uint32_t n)
+{
+    const struct push_job job = {n, ccl_bid(), {0, world, 1, world}, ccl_bid(), ccl_grid(), 0};
+#if defined(CCL_BULK)
+    const uint32_t stages = push_bulk_stages(a);
+    if (stages >= 2) {
+        if (ccl_tid() == 0) {
+            push_bulk_direct(a, stages, end, 0, world, job.first, job.stride);
+        }
+        return;
+    }
+#endif
+    push_flat_direct(a, &job, end, 0, world);
+}
+
+/* The only piece of a block, which v holds, to all. */
+CCL_DEVICE void push_flat_one(uint32_t world, const struct push_end *end, const ccl_vec16 *v, uint64_t at, uint32_t bytes, uint32_t column)
+{
+#pragma unroll
+    for (uint32_t d = 1; d <= world; d++) {
+        const uint64_t to = end[d % world].base; /* the own part last: it has the shortest way */
+#pragma unroll
+        for (uint32_t u = 0; u < PUSH_ONE_UNITS; u++) {
+            if (ccl_tid() * 16 + u * column < bytes && (d < world || to != 0)) {
+                ccl_store_stream_vec16(to + at + u * column, v[u]);
+            }
+        }
+    }
+}
+
+/* DONE to all, DONE of all. */
+CCL_DEVICE void push_flat_finish(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t n)
+{
+    const uint32_t t = ccl_tid();
+    const uint32_t peer = ccl_rotate_in(a, world, t < world ? t : 0);
+    const uint64_t word = ccl_full_addr(a, ccl_ctl_in(a, world, a->rank), ccl_bid(), peer);
+    const uint64_t its = ccl_full_addr(a, ccl_ctl_in(a, world, peer), ccl_bid(), a->rank);
+    ccl_block_release_system();
+    if (t < CCL_WARP) {
+        ccl_flag_release_system();
+        push_note(a, n, CCL_TRACE_SENT);
+        if (t > 0 && t < world) {
+            ccl_store_relaxed_system_u64(its, CCL_TAGGED(n, CCL_STEP_DONE));
+            uint32_t bad = CCL_BAD_NONE;
+            const uint32_t value = CCL_VALUE(ccl_wait_word(a, word, n, 1, peer, 0, &bad));
+            if (__builtin_expect(bad || value != CCL_STEP_DONE, 0)) {
+                end[t].at = value;
+                push_see(a, sh, bad, value, peer);
+            } else {
+                end[t].at = CCL_STEP_DONE;
+            }
+        }
+    }
+    ccl_block_sync();
+    if (__builtin_expect(sh->bad | sh->drain | sh->late, 0)) {
+        push_flat_end(a, world, sh, end);
+        return;
+    }
+    push_flat_over(a, world, sh, end, n);
+}
+
+/* Plain buffers. False: not this way. */
+CCL_DEVICE uint32_t push_flat_staged(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t n, uint32_t one)
+{
+    const uint64_t pieces = a->pieces_down * a->pieces_across;
+    uint32_t late = 0;
+    if (!push_takes_ring(a, world, sh, end) || pieces >> 31 != 0) {
+        return 0;
+    }
+    push_note(a, n, CCL_TRACE_MET);
+    const uint32_t words = push_ring(a, world, sh, end, n, one ? 1 : ((uint32_t)pieces - ccl_bid() + ccl_grid() - 1) / ccl_grid());
+#pragma unroll 1
+    for (uint32_t d = 1; d < world; d++) {
+        late |= end[d].at >= CCL_STEP_DIRECT && end[d].at != CCL_STEP_DONE;
+    }
+    if (__builtin_expect(sh->bad | late, 0)) {
+        push_ring_end(a, world, sh, end, words);
+    } else {
+        push_flat_over(a, world, sh, end, n);
+    }
+    return 1;
+}
+
+/* Which launches and blocks come here; the same in all threads. */
+CCL_DEVICE uint32_t push_takes_flat(CCL_ARGS a, uint32_t world)
+{
+    return world != 0 && a->group + 1 >= world && push_is_flat(a) && (uint64_t)ccl_bid() * a->flat_piece < a->part_bytes;
+}
+
+CCL_DEVICE void push_flat_all(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end)
+{
+    const uint32_t t = ccl_tid(), column = ccl_threads() * 16, row = ccl_grid() * a->flat_piece;
+    const uint64_t first = (uint64_t)ccl_bid() * a->flat_piece, at = first + t * 16;
+    const uint32_t one = a->unit_shift <= 2 && !(a->flags & CCL_F_BULK) && first + row >= a->part_bytes;
+    const uint64_t left = a->part_bytes - first;
+    const uint32_t bytes = left < a->flat_piece ? (uint32_t)left : a->flat_piece;
+    ccl_vec16 v[PUSH_ONE_UNITS];
+    uint64_t entry = 0;
+    if (t == 0) {
+        entry = push_flat_draw(a);
+    }
+    if (one) {
+#pragma unroll
+        for (uint32_t u = 0; u < PUSH_ONE_UNITS; u++) {
+            if (t * 16 + u * column < bytes) {
+                v[u] = ccl_load_stream_vec16(a->src + at + u * column);
+            }
+        }
+    } else {
+        for (uint32_t o = t * 128; o < bytes; o += ccl_threads() * 128) {
+            ccl_prefetch(a->src + first + o);
+        }
+    }
+    if (t < CCL_WARP) {
+        push_flat_begin(a, world, sh, end, entry);
+    }
+    ccl_block_sync();
+    const uint32_t n = CCL_TAG(sh->entry);
+    if (__builtin_expect(!(((uint32_t)sh->entry & CCL_OP_STOPPED) | sh->bad | sh->staged | sh->odd), 1)) {
+        push_note(a, n, CCL_TRACE_MET);
+        if (one) {
+            push_flat_one(world, end, v, at, bytes, column);
+        } else {
+            push_flat_many(a, world, end, n);
+        }
+        push_flat_finish(a, world, sh, end, n);
+    } else if (!push_flat_staged(a, world, sh, end, n, one)) {
+        push_flat_rest(a, world, sh, end);
+    }
+}
+
+#endif
