@@ -231,12 +231,10 @@ enum {
     CCL_PARTS_SCATTER = 4,  /* reduce: each owner keeps its result; the input is a part an owner */
     CCL_PARTS_SCALED = 8,   /* reduce: multiply the own elements by scalar first */
     CCL_PARTS_SCALAR_AT = 16, /* scalar is the address of it in device memory */
-    CCL_PARTS_TO_ROOT = 32, /* only root gets something */
-    CCL_PARTS_FROM_ROOT = 64 /* only root sends something */
+    CCL_PARTS_TO_ROOT = 32  /* reduce: only root gets the results */
 };
 
-#define CCL_PARTS_LL_UNITS 192 /* of 8 bytes, that a block of parts_ll has on a GPU: one a thread; two blocks a compute unit */
-#define CCL_PARTS_LL_JOINS 8   /* ranks whose elements it joins, at most */
+#define CCL_PARTS_LL_JOINS 32 /* parts_ll on a GPU: ranks whose elements it joins, at most */
 #define CCL_GPU_PAIRS 64 /* ranks of a communicator whose pairs fit the arguments of a kernel; on the host as many as there are */
 
 /* The kernels parts, parts_ll and reduce: all collectives but all-gather. reduce cuts the input into chunks, each into one piece for every rank, its
@@ -246,7 +244,10 @@ enum {
 struct ccl_k_parts_args {
     struct ccl_k_coll_args c;
     uint64_t scalar;   /* its bits or its address */
-    uint64_t src_part; /* parts_ll on a GPU: bytes between the parts for two ranks in the input, as c.dst_part in the output */
+    /* parts_ll on a GPU. Bytes between the parts for two ranks in the input, as c.dst_part in the output; bit a rank: who gets something of this rank, of whom this
+     * rank gets something (itself among them). Lanes of a unit: 2^unit_lanes, at least as many as ranks. */
+    uint64_t src_part, to_ranks, from_ranks;
+    uint32_t unit_lanes, pad;
     uint32_t type, esize; /* cclDataType_t, its bytes */
     uint32_t redop;  /* cclRedOp_t, built in */
     uint32_t root;

@@ -21,7 +21,6 @@
 #define CCL_FLAT_UNITS 0 /* the loop over tiles serves flat parts too */
 #define CCL_PUSH_DIRECT_BODY "push_direct_tiles.h"
 #define CCL_PARTS_DIRECT_BODY "parts_direct_tiles.h"
-#define CCL_PARTS_LL_INFLIGHT 4u /* packet pairs a thread keeps in flight, as registers allow */
 #define CCL_ONE_EXIT 1 /* a block fails at the end of its kernel: all is inlined, and this way that code is there once */
 #define CCL_SHARED static __attribute__((shared))
 #define CCL_WARP 32u /* lanes that act together in control code: right for wave64 and wave32 */
@@ -83,6 +82,14 @@ CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return __builtin_amdgcn_uicmp(x, 
 #else
 CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w32(x != 0) != 0; }
 #endif
+/* The v of another lane of the same 32; all lanes of the wave are here. */
+CCL_DEVICE uint32_t ccl_of_lane(uint32_t v, uint32_t lane)
+{
+#if defined(CCL_ON_CDNA)
+    lane |= ccl_tid() & 32;
+#endif
+    return (uint32_t)__builtin_amdgcn_ds_bpermute((int)(lane * 4), (int)v);
+}
 CCL_DEVICE void ccl_pause(void) { __builtin_amdgcn_s_sleep(1); }
 CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return (uint32_t)(((uint64_t)x * y) >> 32); }
 /* All outstanding loads of this wave have arrived, so that the first wait inside a loop need not drain stores too. */
@@ -119,7 +126,6 @@ CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr) { return *CCL_PTR(const 
 #endif
 #define CCL_PUSH_DIRECT_BODY "push_direct_vectors.h"
 #define CCL_PARTS_DIRECT_BODY "parts_direct_moves.h"
-#define CCL_PARTS_LL_INFLIGHT 8u
 #define CCL_ONE_EXIT 0
 #define CCL_UNROLL 2
 #define CCL_SHARED __shared__
@@ -173,6 +179,7 @@ CCL_DEVICE void ccl_block_release_system(void) { __syncthreads(); }
 CCL_DEVICE void ccl_flag_release_system(void) { ccl_fence_release_system(); }
 CCL_DEVICE void ccl_warp_sync(void) { __syncwarp(); }
 CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return x; } /* lanes go their own ways */
+CCL_DEVICE uint32_t ccl_of_lane(uint32_t v, uint32_t lane) { return __shfl_sync(~0u, v, (int)lane); }
 CCL_DEVICE void ccl_pause(void) {}
 CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return __umulhi(x, y); }
 #define CCL_AFRESH(a) ((void)(a))
@@ -312,7 +319,6 @@ CCL_DEVICE void ccl_spin(uint32_t flags)
 /* Largest block of a kernel that says nothing else; two of them share a compute unit (GPU). */
 #define CCL_MAX_THREADS 512
 #define CCL_LL_MAX_THREADS 544 /* and a warp beside the data */
-#define CCL_PARTS_LL_MAX_THREADS (CCL_PARTS_LL_UNITS + 32)
 #define CCL_KERNEL(name, type) CCL_KERNEL_BOUNDS(name, type, CCL_MAX_THREADS, 2)
 /* One that needs more registers, where a compute unit holds two blocks all the same. */
 #if !defined(CCL_KERNEL_LARGE)

@@ -7,5 +7,5 @@
 
 #include CCL_PARTS_LL_BODY
 
-/* ISA parts_ll: vgpr 64, sgpr 102, lds 16, waves 7, packets */
-CCL_KERNEL_PARTS_LL(parts_ll, CCL_PARTS_LL_MAX_THREADS) { parts_ll_run(a); }
+/* ISA parts_ll: vgpr 64, sgpr 100, lds 16, waves 8, packets */
+CCL_KERNEL_PARTS_LL(parts_ll, CCL_LL_MAX_THREADS) { parts_ll_run(a); }

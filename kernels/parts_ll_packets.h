@@ -1,29 +1,22 @@
 /* SPDX-License-Identifier: MIT
  *
- * parts_ll on a GPU (included by parts_ll.hip), packets as in ll_packets.h. A thread has one unit, the same 8 bytes of all parts (there are as many threads as
- * units): it sends its own to all that get them, then takes those of all others. So in place is safe: nobody else of this rank reads or writes these
- * bytes, and peers store into scratch only. Reductions (REDUCE_UNITS ranks at most): the inputs stand side by side in registers.
+ * parts_ll on a GPU (included by parts_ll.hip), packets as in ll_packets.h. A unit is the same 8 bytes of all parts; it has a lane for each rank, which sends
+ * that rank its packet pair and takes the one of it. A reduction is joined through the lanes, in the order of ranks. In place is safe: a unit's
+ * input is read before its output is written, by lanes of one warp, and peers store into scratch only.
+ * The straight path is kept short: ranks that share a device also share its instruction caches, each with a copy of this code.
  * Bytes moved per rank and peer it sends to: 2 S out, and 2 S in for each it hears from. */
 #include "ll_packets.h"
 #include "reduce_units.h"
 
-/* ---- who sends to whom ---- */
-
-CCL_DEVICE uint32_t parts_ll_gives(CCL_PARTS p) { return !(p->parts & CCL_PARTS_FROM_ROOT) || p->c.rank == p->root; }
-CCL_DEVICE uint32_t parts_ll_takes(CCL_PARTS p) { return !(p->parts & CCL_PARTS_TO_ROOT) || p->c.rank == p->root; }
-CCL_DEVICE uint32_t parts_ll_gives_to(CCL_PARTS p, uint32_t peer) { return parts_ll_gives(p) && (!(p->parts & CCL_PARTS_TO_ROOT) || peer == p->root); }
-CCL_DEVICE uint32_t parts_ll_takes_from(CCL_PARTS p, uint32_t peer) { return parts_ll_takes(p) && (!(p->parts & CCL_PARTS_FROM_ROOT) || peer == p->root); }
-
 /* What the scrub must spare: lines of a source that sends nothing are not in use, and nobody else renews them. */
 CCL_DEVICE uint32_t parts_ll_in_use(CCL_PARTS p, uint32_t n)
 {
-    const uint32_t lines = CCL_LL_SRC_BYTES / 64;
+    const uint32_t lines = CCL_LL_SRC_BYTES / 64, silent = p->from_ranks != (2ull << (p->c.n - 1)) - 1;
     uint32_t turn, src = 0;
-    if (p->parts & CCL_PARTS_FROM_ROOT) {
-        (void)ccl_scrub_turn(n, &turn);
+    if (__builtin_expect(silent && ccl_scrub_turn(n, &turn), 0)) {
         src = turn / 2 % (p->c.n * lines) / lines; /* as ccl_scrub_now */
     }
-    return parts_ll_takes_from(p, src) ? ll_pairs(&p->c) * 16 : 0;
+    return p->from_ranks >> src & 1 ? ll_pairs(&p->c) * 16 : 0;
 }
 
 /* ---- units in memory ---- */
@@ -36,31 +29,14 @@ CCL_DEVICE uint32_t parts_ll_align(CCL_PARTS p)
     return ccl_uniform((bits & 7) == 0 ? 8 : (bits & 3) == 0 ? 4 : 1);
 }
 
-/* Bytes of unit u that the part has. */
-CCL_DEVICE uint32_t parts_ll_bytes(CCL_ARGS a, uint32_t u)
-{
-    const uint32_t left = (uint32_t)a->part_bytes - u * 8;
-    return left < 8 ? left : 8;
-}
-
-/* off: 32 bits, beside an address that is the same for all lanes. align 8 or 4. */
-CCL_DEVICE uint64_t parts_ll_get_words(uint64_t part, uint32_t off, uint32_t bytes, uint32_t align)
-{
-    if (align == 8) {
-        return *CCL_PTR(const uint64_t, part + off);
-    }
-    const uint32_t low = *CCL_PTR(const uint32_t, part + off);
-    return bytes == 8 ? (uint64_t)*CCL_PTR(const uint32_t, part + (off + 4)) << 32 | low : low;
-}
-
 /* All bytes in flight at once. */
-CCL_DEVICE uint64_t parts_ll_get_bytes(uint64_t part, uint32_t off, uint32_t bytes)
+CCL_DEVICE_SLOW uint64_t parts_ll_get_bytes(uint64_t from, uint32_t bytes)
 {
     uint64_t v = 0;
     uint32_t byte[8];
 #pragma unroll
     for (uint32_t i = 0; i < 8; i++) {
-        byte[i] = *CCL_PTR(const uint8_t, part + (off + (i < bytes ? i : 0)));
+        byte[i] = *CCL_PTR(const uint8_t, from + (i < bytes ? i : 0));
     }
 #pragma unroll
     for (uint32_t i = 0; i < 8; i++) {
@@ -69,224 +45,134 @@ CCL_DEVICE uint64_t parts_ll_get_bytes(uint64_t part, uint32_t off, uint32_t byt
     return v;
 }
 
-CCL_DEVICE void parts_ll_put(uint64_t part, uint32_t off, uint64_t v, uint32_t bytes, uint32_t align)
+CCL_DEVICE uint64_t parts_ll_get(uint64_t from, uint32_t bytes, uint32_t align)
 {
     if (align == 8) {
-        *CCL_PTR(uint64_t, part + off) = v;
+        return *CCL_PTR(const uint64_t, from);
+    }
+    if (align == 1) {
+        return parts_ll_get_bytes(from, bytes);
+    }
+    const uint32_t low = *CCL_PTR(const uint32_t, from);
+    return bytes == 8 ? (uint64_t)*CCL_PTR(const uint32_t, from + 4) << 32 | low : low;
+}
+
+CCL_DEVICE void parts_ll_put(uint64_t to, const uint32_t *unit, uint32_t bytes, uint32_t align)
+{
+    const uint64_t v = (uint64_t)unit[1] << 32 | unit[0];
+    if (align == 8) {
+        *CCL_PTR(uint64_t, to) = v;
     } else if (align == 4) {
-        *CCL_PTR(uint32_t, part + off) = (uint32_t)v;
+        *CCL_PTR(uint32_t, to) = unit[0];
         if (bytes == 8) {
-            *CCL_PTR(uint32_t, part + (off + 4)) = (uint32_t)(v >> 32);
+            *CCL_PTR(uint32_t, to + 4) = unit[1];
         }
     } else {
-        reduce_put_bytes(part + off, v, bytes);
+        reduce_put_bytes(to, v, bytes);
     }
 }
 
-/* ---- out ---- */
-
-/* The straight way: at most REDUCE_UNITS ranks, inputs of words that go as they are. */
-CCL_DEVICE uint32_t parts_ll_straight(CCL_PARTS p, uint32_t align)
+CCL_DEVICE_SLOW uint64_t parts_ll_scale(CCL_PARTS p, uint64_t v)
 {
-    return p->c.n <= REDUCE_UNITS && align >= 4 && !(p->parts & CCL_PARTS_SCALED);
-}
-
-/* Unit u of what the rank so many rotations on gets, [0] is the own one. All in flight at once. Inputs that all get alike are loaded once. */
-CCL_DEVICE void parts_ll_load(CCL_PARTS p, uint32_t u, uint32_t align, uint64_t *v)
-{
-    CCL_ARGS a = &p->c;
-    if (!parts_ll_gives(p)) {
-        return; /* may have no input */
-    }
-#pragma unroll
-    for (uint32_t d = 0; d < REDUCE_UNITS; d++) {
-        if (d == 0 || (p->src_part != 0 && d < a->n)) {
-            v[d] = parts_ll_get_words(a->src + ccl_rotate(a, d) * p->src_part, u * 8, parts_ll_bytes(a, u), align);
-        }
-    }
-}
-
-CCL_DEVICE void parts_ll_store(CCL_PARTS p, uint32_t n, uint64_t ctl, uint32_t u, uint64_t v)
-{
-    ccl_store_packet_system(ccl_ll_addr(&p->c, ctl, n, p->c.rank) + u * 16, (uint32_t)v, n, (uint32_t)(v >> 32), n);
-}
-
-CCL_DEVICE void parts_ll_send(CCL_PARTS p, uint32_t n, uint32_t u, const uint64_t *v)
-{
-    CCL_AFRESH(p);
-    CCL_ARGS a = &p->c;
-    uint64_t ctl[REDUCE_UNITS];
-#pragma unroll
-    for (uint32_t d = 1; d < REDUCE_UNITS; d++) {
-        ctl[d] = a->peer[ccl_rotate(a, d)].ctl; /* there are CCL_VALUE_PEERS entries, so no look at n holds up the loads */
-    }
-#pragma unroll
-    for (uint32_t d = 1; d < REDUCE_UNITS; d++) {
-        if (d < a->n && parts_ll_gives_to(p, ccl_rotate(a, d))) {
-            parts_ll_store(p, n, ctl[d], u, p->src_part != 0 ? v[d] : v[0]);
-        }
-    }
-}
-
-/* Any number of ranks, inputs that lie anywhere or are multiplied first. One rank after the other: that code is long, so it is there once. Returns the own
- * unit. */
-CCL_DEVICE uint64_t parts_ll_send_slowly(CCL_PARTS p, uint32_t n, uint32_t u, uint32_t align)
-{
-    CCL_AFRESH(p);
-    CCL_ARGS a = &p->c;
-    const uint64_t scalar = p->parts & CCL_PARTS_SCALED ? reduce_scalar_bits(p) : 0;
-    const uint32_t bytes = parts_ll_bytes(a, u);
-    uint64_t v = 0, own = 0;
-    CCL_NO_UNROLL
-    for (uint32_t d = 0; d < a->n && parts_ll_gives(p); d++) {
-        const uint32_t peer = ccl_rotate(a, d);
-        if (d == 0 || p->src_part != 0) {
-            const uint64_t part = a->src + peer * p->src_part;
-            v = align >= 4 ? parts_ll_get_words(part, u * 8, bytes, align) : parts_ll_get_bytes(part, u * 8, bytes);
-            if (p->parts & CCL_PARTS_SCALED) {
-#define ARGS (&v, scalar)
-                REDUCE_BY_TYPE(p->type, units_scale)
+    const uint64_t scalar = reduce_scalar_bits(p);
+    uint32_t unit[2] = {(uint32_t)v, (uint32_t)(v >> 32)};
+#define ARGS (unit, scalar)
+    REDUCE_BY_TYPE(p->type, units_scale)
 #undef ARGS
-            }
-        }
-        if (d == 0) {
-            own = v;
-        } else if (parts_ll_gives_to(p, peer)) {
-            parts_ll_store(p, n, ccl_peer_ctl(a, peer), u, v);
-        }
-    }
-    return own;
+    return (uint64_t)unit[1] << 32 | unit[0];
 }
 
-/* ---- in ---- */
+/* ---- the threads that move data ---- */
 
-/* Bit i: this rank gets something of rank r0 + i, which may be itself. */
-CCL_DEVICE uint32_t parts_ll_expected(CCL_PARTS p, uint32_t r0)
+/* A lane's part in a round of its block. */
+struct parts_ll_lane {
+    uint32_t u, bytes; /* the unit, its bytes; 0: there is no such unit */
+    uint32_t peer;     /* a rank, or none */
+    uint32_t to, from; /* this rank sends it something, gets something of it; both are true or not for this rank itself */
+};
+
+CCL_DEVICE struct parts_ll_lane parts_ll_lane_of(CCL_PARTS p, uint32_t first, uint32_t data_threads)
 {
-    uint32_t mask = 0;
-#pragma unroll
-    for (uint32_t i = 0; i < CCL_PARTS_LL_INFLIGHT; i++) {
-        mask |= r0 + i < p->c.n && parts_ll_takes_from(p, r0 + i) ? 1u << i : 0;
-    }
-    return mask;
+    const uint32_t thread = ccl_bid() * data_threads + ccl_afresh(ccl_tid()); /* worked out twice rather than kept */
+    struct parts_ll_lane l;
+    l.u = first + (thread >> p->unit_lanes);
+    const uint32_t mine = l.u < ll_pairs(&p->c), left = (uint32_t)p->c.part_bytes - l.u * 8;
+    l.bytes = !mine ? 0 : left < 8 ? left : 8;
+    l.peer = thread & ((1u << p->unit_lanes) - 1);
+    l.to = mine ? (uint32_t)(p->to_ranks >> l.peer) & 1 : 0;
+    l.from = mine ? (uint32_t)(p->from_ranks >> l.peer) & 1 : 0;
+    return l;
 }
 
-/* Unit u of the ranks r0, r0 + 1, ... that are expected, all in flight at once. False: stop. */
-CCL_DEVICE uint32_t parts_ll_receive(CCL_PARTS p, uint32_t n, uint32_t r0, uint32_t u, uint32_t expected, uint64_t own, uint64_t *v, uint32_t *polls,
-                                     struct ll_report *r)
+/* The packet pair of unit u from the lane's peer. Who is told to stop goes on with what is there: the other lanes wait for it, and the operation has failed. */
+CCL_DEVICE void parts_ll_receive(CCL_PARTS p, uint32_t n, uint32_t peer, uint32_t u, uint32_t *unit, uint32_t *polls, struct ll_report *r)
+{
+    CCL_ARGS a = &p->c;
+    const uint64_t in = ccl_ll_addr(a, ccl_peer_ctl(a, a->rank), n, 0);
+    const uint32_t off = peer * CCL_LL_SRC_BYTES + u * 16;
+    ccl_vec16 q;
+    while (q = ccl_load_packet_system(in + off), __builtin_expect(CCL_LANE(q, 1) != n || CCL_LANE(q, 3) != n, 0)) {
+        if (ll_slow(a, n, in + off + ll_late(q, n), peer, polls, r)) {
+            break;
+        }
+    }
+    unit[0] = CCL_LANE(q, 0);
+    unit[1] = CCL_LANE(q, 2);
+}
+
+/* To where it belongs: the output of a reduction is the own lane's. */
+CCL_DEVICE void parts_ll_finish(CCL_PARTS p, uint32_t first, uint32_t data_threads, uint32_t *unit)
 {
     CCL_AFRESH(p);
     CCL_ARGS a = &p->c;
-    const uint64_t in = ccl_ll_addr(a, ccl_peer_ctl(a, a->rank), n, r0);
-    const uint32_t me = a->rank - r0, awaited = me < CCL_PARTS_LL_INFLIGHT ? expected & ~(1u << me) : expected;
-    uint32_t all = awaited == 0;
-    ccl_vec16 q[CCL_PARTS_LL_INFLIGHT];
-    while (!all) {
-        uint32_t late = 0;
-        all = 1;
-#pragma unroll
-        for (uint32_t i = 0; i < CCL_PARTS_LL_INFLIGHT; i++) {
-            if (awaited >> i & 1) {
-                q[i] = ccl_load_packet_system(in + (u * 16 + i * CCL_LL_SRC_BYTES));
-            }
-        }
-#pragma unroll
-        for (uint32_t i = 0; i < CCL_PARTS_LL_INFLIGHT; i++) {
-            if ((awaited >> i & 1) && !(CCL_LANE(q[i], 1) == n && CCL_LANE(q[i], 3) == n)) {
-                all = 0;
-                late = i * CCL_LL_SRC_BYTES + u * 16 + ll_late(q[i], n);
-            }
-        }
-        if (!all && ll_slow(a, n, in + late, r0 + late / CCL_LL_SRC_BYTES, polls, r)) {
-            return 0;
-        }
-    }
-#pragma unroll
-    for (uint32_t i = 0; i < CCL_PARTS_LL_INFLIGHT; i++) {
-        v[i] = i == me ? own : (uint64_t)CCL_LANE(q[i], 2) << 32 | CCL_LANE(q[i], 0);
-    }
-    return 1;
-}
-
-/* Copying collectives: what comes, to its part of the output. False: stop. */
-CCL_DEVICE uint32_t parts_ll_copy(CCL_PARTS p, uint32_t n, uint32_t u, uint32_t align, uint64_t own, uint32_t *polls, struct ll_report *r)
-{
-    CCL_ARGS a = &p->c;
-    const uint32_t bytes = parts_ll_bytes(a, u);
-    CCL_NO_UNROLL
-    for (uint32_t r0 = 0; r0 < a->n; r0 += CCL_PARTS_LL_INFLIGHT) {
-        uint64_t v[CCL_PARTS_LL_INFLIGHT];
-        const uint32_t expected = parts_ll_expected(p, r0);
-        if (!parts_ll_receive(p, n, r0, u, expected, own, v, polls, r)) {
-            return 0;
-        }
-#pragma unroll
-        for (uint32_t i = 0; i < CCL_PARTS_LL_INFLIGHT; i++) {
-            if (expected >> i & 1) {
-                parts_ll_put(a->dst + (r0 + i) * a->dst_part, u * 8, v[i], bytes, align);
-            }
-        }
-    }
-    return 1;
-}
-
-/* Reductions: the inputs side by side, then joined. False: stop. */
-CCL_DEVICE uint32_t parts_ll_join(CCL_PARTS p, uint32_t n, uint32_t u, uint32_t align, uint64_t own, uint32_t *polls, struct ll_report *r)
-{
-    uint64_t v[REDUCE_UNITS];
-    CCL_NO_UNROLL
-    for (uint32_t r0 = 0; r0 < REDUCE_UNITS; r0 += CCL_PARTS_LL_INFLIGHT) {
-#pragma unroll
-        for (uint32_t i = 0; i + CCL_PARTS_LL_INFLIGHT < REDUCE_UNITS; i++) {
-            v[i] = v[i + CCL_PARTS_LL_INFLIGHT];
-        }
-        if (!parts_ll_receive(p, n, r0, u, parts_ll_expected(p, r0), own, v + REDUCE_UNITS - CCL_PARTS_LL_INFLIGHT, polls, r)) {
-            return 0;
-        }
-    }
-    CCL_AFRESH(p);
-#define ARGS (p->redop, p->c.n, v)
-    REDUCE_BY_TYPE(p->type, units_join)
+    const uint32_t join = p->parts & CCL_PARTS_REDUCE;
+    if (join && p->from_ranks != 0) {
+#define ARGS (p->redop, a->n, ccl_tid() & 31 & ~((1u << p->unit_lanes) - 1), unit)
+        REDUCE_BY_TYPE(p->type, units_join)
 #undef ARGS
+    }
     CCL_AFRESH(p);
-    parts_ll_put(p->c.dst, u * 8, v[0], parts_ll_bytes(&p->c, u), align);
-    return 1;
+    const struct parts_ll_lane l = parts_ll_lane_of(p, first, data_threads);
+    if (l.from && (!join || l.peer == a->rank)) {
+        parts_ll_put(a->dst + (l.peer * a->dst_part + l.u * 8), unit, l.bytes, parts_ll_align(p));
+    }
 }
 
-/* ---- the kernel ---- */
-
-/* The threads that move data. Returns the number. The input is loaded before the number is known: that takes a round trip of its own. */
+/* Returns the number. The first input is loaded before the number is known: that takes a round trip of its own. */
 CCL_DEVICE uint32_t parts_ll_data(CCL_PARTS p, uint32_t data_threads, const struct ll_shared *sh, struct ll_report *r)
 {
     CCL_ARGS a = &p->c;
-    const uint32_t u = ccl_bid() * data_threads + ccl_tid(), align = parts_ll_align(p), mine = u < ll_pairs(a);
-    uint64_t v[REDUCE_UNITS] = {0}, own;
-    uint32_t polls = 0, done = 1;
-    if (mine && parts_ll_straight(p, align)) {
-        parts_ll_load(p, u, align, v);
-    }
-    ccl_block_sync();
-    const uint32_t n = CCL_TAG(sh->entry);
-    if ((uint32_t)sh->entry & CCL_OP_STOPPED) {
-        return n;
-    }
-    ll_note(a, n, CCL_TRACE_START);
-    if (mine) {
-        if (parts_ll_straight(p, align)) {
-            own = v[0];
-            parts_ll_send(p, n, u, v);
-        } else {
-            own = parts_ll_send_slowly(p, n, u, align);
+    uint32_t n = 0, polls = 0, first = 0;
+    do { /* as often for all threads: the lanes of a join go together, and none misses the barrier */
+        const struct parts_ll_lane l = parts_ll_lane_of(p, first, data_threads);
+        const uint64_t ctl = l.to ? ccl_peer_ctl(a, l.peer) : 0;
+        uint64_t v = l.to ? parts_ll_get(a->src + (l.peer * p->src_part + l.u * 8), l.bytes, parts_ll_align(p)) : 0;
+        if (__builtin_expect(p->parts & CCL_PARTS_SCALED, 0)) {
+            v = parts_ll_scale(p, v);
         }
-    }
-    ll_note(a, n, CCL_TRACE_MET);
-    ll_note(a, n, CCL_TRACE_SENT);
-    if (mine && parts_ll_takes(p)) {
-        done = p->parts & CCL_PARTS_REDUCE ? parts_ll_join(p, n, u, align, own, &polls, r) : parts_ll_copy(p, n, u, align, own, &polls, r);
-    }
-    if (done) {
-        ll_note(a, n, CCL_TRACE_END);
-    }
+        if (first == 0) {
+            ccl_block_sync();
+            n = CCL_TAG(sh->entry);
+            if ((uint32_t)sh->entry & CCL_OP_STOPPED) {
+                return n;
+            }
+            ll_note(a, n, CCL_TRACE_START);
+        }
+        uint32_t unit[2] = {(uint32_t)v, (uint32_t)(v >> 32)};
+        if (l.to && l.peer != a->rank) {
+            ccl_store_packet_system(ccl_ll_addr(a, ctl, n, a->rank) + l.u * 16, unit[0], n, unit[1], n);
+        }
+        if (first == 0) {
+            ll_note(a, n, CCL_TRACE_MET);
+            ll_note(a, n, CCL_TRACE_SENT);
+        }
+        if (l.from && l.peer != a->rank) {
+            parts_ll_receive(p, n, l.peer, l.u, unit, &polls, r);
+        }
+        parts_ll_finish(p, first, data_threads, unit);
+        first += ccl_uniform(ccl_grid() * data_threads >> p->unit_lanes);
+    } while (first < ll_pairs(a));
+    ll_note(a, n, CCL_TRACE_END);
     return n;
 }
 

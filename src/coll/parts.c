@@ -17,7 +17,7 @@
 #define HOST_PAIR_MIN (32u << 10)    /* the same where all send and receive: nobody is idle, so a step is only a cost */
 #define HOST_GRID_BYTES (512u << 10) /* host: a block and rank, before another block is worth its start */
 #define HOST_STREAM_BYTES (3u << 20) /* as plan.c */
-#define LL_JOIN_BYTES (64u << 10) /* GPU: all-reduce of one hop, bytes that a rank reads */
+#define LL_JOIN_BYTES (128u << 10) /* GPU: all-reduce of one hop, bytes of all inputs together */
 #define MAX_BYTES (1ull << 47)
 
 struct ccl_parts {
@@ -130,7 +130,7 @@ static cclResult_t measure(cclComm_t comm, const struct ccl_coll_call *call, str
 static uint64_t ll_limit(cclComm_t comm, const struct ccl_coll_call *call)
 {
     const bool host = comm->props.is_host, all_reduce = call->op == CCL_OP_ALL_REDUCE;
-    uint64_t cap = host ? CCL_LL_SRC_BYTES - 64 : (uint64_t)ccl_tune_parts_ll_most(comm), most = (uint64_t)comm->agreed.ll_max;
+    uint64_t cap = host ? CCL_LL_SRC_BYTES - 64 : CCL_LL_SRC_BYTES / 2, most = (uint64_t)comm->agreed.ll_max;
     if (call->op == CCL_OP_ALL_TO_ALL_V || comm->agreed.variant == cclVariantStaged ||
         (!host && is_reduction(call->op) && comm->n > CCL_PARTS_LL_JOINS)) {
         return 0;
@@ -216,18 +216,25 @@ static void choose_ll(cclComm_t comm, const struct ccl_coll_call *call, uint64_t
     struct ccl_k_parts_args *a = &s->args;
     const uint32_t op = call->op;
     struct ccl_tune tune = {.blocks = 1, .threads = 1};
-    if (!comm->props.is_host) {
-        ccl_tune_parts_ll(comm, part, &tune);
-        tune.threads += CCL_GPU_HELPER_THREADS;
-    }
     s->kernel = CCL_KERNEL_parts_ll;
-    s->grid = (uint32_t)tune.blocks;
-    s->threads = (uint32_t)tune.threads;
     a->c.piece_bytes = part;
     a->c.part_bytes = part;
-    a->src_part = op == CCL_OP_ALL_TO_ALL || op == CCL_OP_REDUCE_SCATTER || op == CCL_OP_SCATTER ? part : 0;
-    a->c.dst_part = op == CCL_OP_ALL_TO_ALL || op == CCL_OP_GATHER ? part : 0;
-    a->parts = op == CCL_OP_GATHER || op == CCL_OP_REDUCE ? CCL_PARTS_TO_ROOT : op == CCL_OP_SCATTER || op == CCL_OP_BROADCAST ? CCL_PARTS_FROM_ROOT : 0;
+    a->parts = 0;
+    if (!comm->props.is_host) {
+        a->src_part = op == CCL_OP_ALL_TO_ALL || op == CCL_OP_REDUCE_SCATTER || op == CCL_OP_SCATTER ? part : 0;
+        a->c.dst_part = op == CCL_OP_ALL_TO_ALL || op == CCL_OP_GATHER ? part : 0;
+        a->to_ranks = a->from_ranks = 0;
+        for (int r = 0; r < comm->n; r++) {
+            a->to_ranks |= (uint64_t)(pairs_of(s)[r].send_bytes != 0) << r;
+            a->from_ranks |= (uint64_t)(pairs_of(s)[r].recv_bytes != 0) << r;
+        }
+        for (a->unit_lanes = 0; 1 << a->unit_lanes < comm->n; a->unit_lanes++) {
+        }
+        ccl_tune_parts_ll(comm, part, a->unit_lanes, &tune);
+        tune.threads += CCL_GPU_HELPER_THREADS;
+    }
+    s->grid = (uint32_t)tune.blocks;
+    s->threads = (uint32_t)tune.threads;
 }
 
 /* Chunks of equal size, a multiple of the grid when there are several. */

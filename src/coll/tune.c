@@ -52,24 +52,15 @@ static void tune_ll(uint64_t part_bytes, int n, struct ccl_tune *tune)
     }
 }
 
-/* parts_ll on a GPU: a thread has 8 bytes. Blocks as above. */
-static int parts_ll_blocks(uint64_t units)
+/* parts_ll on a GPU: a thread has 8 bytes of one rank. Blocks as above, so that it has them once where there are enough. */
+void ccl_tune_parts_ll(cclComm_t comm, uint64_t part_bytes, uint32_t unit_lanes, struct ccl_tune *tune)
 {
-    return units <= CCL_PARTS_LL_UNITS ? 1 : units <= 1024 ? 8 : units <= 16 * CCL_PARTS_LL_UNITS ? 16 : 32;
-}
-
-void ccl_tune_parts_ll(cclComm_t comm, uint64_t part_bytes, struct ccl_tune *tune)
-{
-    const uint64_t units = part_bytes != 0 ? (part_bytes + 7) / 8 : 1;
-    const int wanted = parts_ll_blocks(units), blocks = wanted < comm->agreed.blocks ? wanted : comm->agreed.blocks;
-    tune->threads = round_waves((units + (uint64_t)blocks - 1) / (uint64_t)blocks, CCL_PARTS_LL_UNITS);
-    tune->blocks = (int)((units + (uint64_t)tune->threads - 1) / (uint64_t)tune->threads);
-}
-
-size_t ccl_tune_parts_ll_most(cclComm_t comm)
-{
-    const size_t blocks = comm->agreed.blocks < 32 ? (size_t)comm->agreed.blocks : 32;
-    return blocks * CCL_PARTS_LL_UNITS * 8;
+    const uint64_t pairs = part_bytes != 0 ? (part_bytes + 7) / 8 << unit_lanes : 1, most = CCL_GPU_THREADS;
+    const int wanted = pairs <= most ? 1 : pairs <= 8 * most ? 8 : pairs <= 16 * most ? 16 : 32;
+    tune->blocks = wanted < comm->agreed.blocks ? wanted : comm->agreed.blocks;
+    tune->threads = round_waves((pairs + (uint64_t)tune->blocks - 1) / (uint64_t)tune->blocks, CCL_GPU_THREADS);
+    const uint64_t enough = (pairs + (uint64_t)tune->threads - 1) / (uint64_t)tune->threads;
+    tune->blocks = enough < (uint64_t)tune->blocks ? (int)enough : tune->blocks;
 }
 
 uint32_t ccl_tune_vectors(cclComm_t comm) { return strncmp(comm->props.arch, "sm_", 3) == 0 ? 8 : 4; }

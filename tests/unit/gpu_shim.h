@@ -65,11 +65,9 @@ CCL_DEVICE uint64_t gpu_aligned(uint64_t addr, uint64_t align)
 #define CCL_PARTS_LL_BODY "parts_ll_packets.h"
 #if CCL_FLAT_UNITS
 #define CCL_PUSH_DIRECT_BODY "push_direct_vectors.h"
-#define CCL_PARTS_LL_INFLIGHT 8u
 #define CCL_ONE_EXIT 0
 #else /* as on AMD */
 #define CCL_PUSH_DIRECT_BODY "push_direct_tiles.h"
-#define CCL_PARTS_LL_INFLIGHT 4u
 #define CCL_ONE_EXIT 1
 #endif
 #define CCL_PUSH_BODY "push_gpu_body.h"
@@ -85,6 +83,7 @@ CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return x; } /* each lane is a thr
 void ccl_warp_sync(void);
 void ccl_pause(void);
 void gpu_maybe_yield(void);
+uint32_t ccl_of_lane(uint32_t v, uint32_t lane);
 uint32_t ccl_warp_ballot(uint32_t x);
 uint64_t ccl_warp_first_u64(uint64_t v);
 void ccl_barrier_arrive(uint32_t barrier);

@@ -18,12 +18,11 @@
 enum kind { ALL_REDUCE, REDUCE_SCATTER, REDUCE, BROADCAST, ALL_TO_ALL, GATHER, SCATTER, NUM_KINDS };
 static const struct {
     const char *name;
-    uint32_t parts;
+    uint8_t joins, from_root, to_root;
     uint8_t cuts_input, cuts_output; /* a part a rank */
 } kinds[NUM_KINDS] = {
-    {"all_reduce", CCL_PARTS_REDUCE, 0, 0},      {"reduce_scatter", CCL_PARTS_REDUCE, 1, 0}, {"reduce", CCL_PARTS_REDUCE | CCL_PARTS_TO_ROOT, 0, 0},
-    {"broadcast", CCL_PARTS_FROM_ROOT, 0, 0},    {"all_to_all", 0, 1, 1},                    {"gather", CCL_PARTS_TO_ROOT, 0, 1},
-    {"scatter", CCL_PARTS_FROM_ROOT, 1, 0},
+    {"all_reduce", 1, 0, 0, 0, 0}, {"reduce_scatter", 1, 0, 0, 1, 0}, {"reduce", 1, 0, 1, 0, 0}, {"broadcast", 0, 1, 0, 0, 0},
+    {"all_to_all", 0, 0, 0, 1, 1}, {"gather", 0, 0, 1, 0, 1},         {"scatter", 0, 1, 0, 1, 0},
 };
 static const uint8_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 #define NUM_TYPES 12u
@@ -42,8 +41,8 @@ static uint8_t want[RANKS][AREA], inputs[RANKS][RANKS * MOST_BYTES + 64], source
 static void run_parts(const struct ccl_k_coll_args *a) { ccl_k_parts_ll(&args[a->rank]); }
 
 static uint32_t part_of(const struct job *j) { return j->count * sizes[j->type]; }
-static int gives(const struct job *j, uint32_t r) { return !(kinds[j->kind].parts & CCL_PARTS_FROM_ROOT) || r == j->root; }
-static int takes(const struct job *j, uint32_t r) { return !(kinds[j->kind].parts & CCL_PARTS_TO_ROOT) || r == j->root; }
+static int gives(const struct job *j, uint32_t r) { return !kinds[j->kind].from_root || r == j->root; }
+static int takes(const struct job *j, uint32_t r) { return !kinds[j->kind].to_root || r == j->root; }
 
 /* Finite floats whose sums depend on the order. */
 static uint64_t element(uint32_t type)
@@ -106,7 +105,14 @@ static void prepare_job(const struct job *j, uint32_t r)
     p->redop = j->redop;
     p->root = j->root;
     p->scalar = j->scaled == 2 ? (uint64_t)&scalars[r] : scalars[r];
-    p->parts = kinds[j->kind].parts | (j->scaled ? (uint32_t)CCL_PARTS_SCALED : 0) | (j->scaled == 2 ? (uint32_t)CCL_PARTS_SCALAR_AT : 0);
+    p->parts = (kinds[j->kind].joins ? (uint32_t)CCL_PARTS_REDUCE : 0) | (j->scaled ? (uint32_t)CCL_PARTS_SCALED : 0) | (j->scaled == 2 ? (uint32_t)CCL_PARTS_SCALAR_AT : 0);
+    for (uint32_t q = 0; q < j->n; q++) {
+        p->to_ranks |= (uint64_t)(gives(j, r) && takes(j, q)) << q;
+        p->from_ranks |= (uint64_t)(takes(j, r) && gives(j, q)) << q;
+    }
+    while (1u << p->unit_lanes < j->n) {
+        p->unit_lanes++;
+    }
     ranks[r].fn = run_parts;
     ranks[r].grid = j->grid;
     ranks[r].threads = j->threads + 32;
@@ -123,7 +129,7 @@ static void expect(const struct job *j, uint32_t r)
     }
     place(j, r, &src, &dst);
     uint8_t *to = want[r] + (dst - ranks[r].dst);
-    if (kinds[j->kind].parts & CCL_PARTS_REDUCE) {
+    if (kinds[j->kind].joins) {
         for (uint32_t q = 0; q < j->n; q++) {
             in[q] = (uint64_t)(sources[q] + cut);
         }
@@ -183,14 +189,13 @@ static void draw_job(struct job *j, uint32_t n)
     const uint32_t most = MOST_BYTES / sizes[j->type];
     j->count = 1 + dice(dice(3) ? 20 : most);
     j->count = dice(2) && j->count > 8 ? j->count / 8 * 8 : j->count;
-    if (kinds[j->kind].parts & CCL_PARTS_REDUCE) {
+    if (kinds[j->kind].joins) {
         j->redop = dice(5);
         j->scaled = j->redop == 0 ? dice(3) : 0;
     }
     j->in_place = dice(2);
     j->threads = dice(2) ? 64 : 96;
-    j->grid = ((part_of(j) + 7) / 8 + j->threads - 1) / j->threads;
-    j->grid += j->grid < GRID ? dice(2) : 0;
+    j->grid = 1 + dice(GRID); /* threads may have several units, or none */
     const uint32_t aligned = dice(3);
     for (uint32_t r = 0; r < n; r++) {
         j->shift[r][0] = aligned ? dice(2) * 8 : unaligned[dice(8)];
@@ -234,7 +239,7 @@ static void fail_job(uint32_t n, uint32_t odd, uint32_t leaves)
 
 int main(int argc, char **argv)
 {
-    const uint32_t count = argc > 1 ? (uint32_t)atoi(argv[1]) : 400;
+    const uint32_t count = argc > 1 ? (uint32_t)atoi(argv[1]) : 200;
     for (uint32_t i = 0; i < count && failures < 10; i++) {
         struct job j;
         const uint32_t n = i < 16 ? 1 + i % 8 : 1 + dice(RANKS);
