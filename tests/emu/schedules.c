@@ -55,8 +55,8 @@ static const struct kernel_case {
     {"p2p", 3, DO_P2P, 3},
     {"colls", 4, DO_COLLS | DO_DIRECT, 3},
     {"parts_ll", 3, DO_PARTS | DO_REDUCE | SMALL, 3},
-    {"parts_ll_8", 8, DO_PARTS | DO_REDUCE | SMALL, 2},
-    {"parts_ll_9", 9, DO_PARTS | DO_REDUCE | SMALL, 2}, /* more lanes than ranks */
+    {"parts_ll_8", 8, DO_PARTS | DO_REDUCE | SMALL, 1},
+    {"parts_ll_9", 9, DO_PARTS | DO_REDUCE | SMALL, 1}, /* more lanes than ranks */
 };
 #define NUM_CASES (sizeof(cases) / sizeof(cases[0]))
 
