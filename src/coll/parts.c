@@ -17,7 +17,7 @@
 #define HOST_PAIR_MIN (32u << 10)    /* the same where all send and receive: nobody is idle, so a step is only a cost */
 #define HOST_GRID_BYTES (512u << 10) /* host: a block and rank, before another block is worth its start */
 #define HOST_STREAM_BYTES (3u << 20) /* as plan.c */
-#define LL_JOIN_BYTES (128u << 10) /* GPU: all-reduce of one hop, bytes of all inputs together */
+#define LL_JOIN_BYTES (256u << 10) /* GPU: all-reduce of one hop, bytes of all inputs together */
 #define MAX_BYTES (1ull << 47)
 
 struct ccl_parts {

@@ -139,7 +139,7 @@ MUTANTS = [
            [("kernels/advert_packets.h", "all &= CCL_LANE(q[i], 1) == n && CCL_LANE(q[i], 3) == n;", "all &= 1;")], only=DIRECT | AUTO),
     ll("advert_parity", "adverts of two operations share a place",
        [("kernels/protocol.h", "return ctl + a->lay.adv + ((uint64_t)(n & 1) * a->n + src) * 64;",
-         "return ctl + a->lay.adv + ((uint64_t)(n & 0) * a->n + src) * 64;")]),
+         "return ctl + a->lay.adv + ((uint64_t)(n & 0) * a->n + src) * 64;")], schedules=400),
     Mutant("advert_not_compared", "ranks that disagree are not told apart",
            [("kernels/advert_packets.h", "if (CCL_TAG(w) == n && CCL_VALUE(w) != a->sig) {", "if (CCL_TAG(w) == n && CCL_VALUE(w) == CCL_SIG_REVOKED) {"),
             ("kernels/advert_packets.h", "return same ? CCL_BAD_NONE : CCL_BAD_MISMATCH;", "return CCL_BAD_NONE;")],

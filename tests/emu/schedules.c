@@ -17,6 +17,7 @@
 #include "schedules.h"
 
 #define MOST_STEPS 16000000u /* of a gang; good ones take up to eight million */
+#define MOST_STEPS_LL 100000000u /* a thousand waves of LL that all poll for a slow one */
 
 #define SMALL 0x80000000u /* beside DO_...: collectives beside all-gather go by LL where they are small */
 
@@ -260,7 +261,7 @@ static uint64_t run_case(const struct kernel_case *c)
         world.odd = kinds == DO_MISMATCH ? (int)(next_random(&state) % (uint64_t)c->n) : -1;
         /* The two others disagree and must end, though one lane of a wave waits for a rank that does not come. */
         world.absent = world.odd >= 0 && c->n == 3 && next_random(&state) % 2 == 0 ? (world.odd + 1) % 3 : -1;
-        emu->start(world.absent >= 0 ? c->n - 1 : c->n, world.depth, next_random(&state), MOST_STEPS, ended, &world);
+        emu->start(world.absent >= 0 ? c->n - 1 : c->n, world.depth, next_random(&state), (c->kinds & SMALL) && c->n >= 8 ? MOST_STEPS_LL : MOST_STEPS, ended, &world);
         uint64_t steps = run_gang();
         sum = sum * 31 + steps;
         most = steps > most ? steps : most;
