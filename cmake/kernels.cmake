@@ -9,7 +9,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/hip_compilers.cmake)
 set(CCL_AMD_ARCHS gfx90a gfx942 gfx950 gfx1100 gfx1201 gfx1250 CACHE STRING "Architectures of the AMD code objects")
 # H100, H200 (no other device has 9.0); PTX for all from A100 on.
 set(CCL_CUDA_ARCHS sm_90a compute_80 CACHE STRING "Architectures of the NVIDIA code objects: machine code (sm_X) or PTX (compute_X)")
-set(CCL_TRACED_ARCHS ${CCL_AMD_ARCHS} cuda CACHE STRING "Architectures whose kernels are also compiled in the form that CCL_TRACE launches")
+set(CCL_TRACED_ARCHS gfx90a gfx942 gfx950 cuda CACHE STRING "Architectures whose kernels are also compiled in the form that CCL_TRACE launches")
 # A file named here is compiled for these only: its kernels are for their matrix instructions.
 set(CCL_ARCHS_gemm gfx90a gfx942 gfx950)
 set(CCL_ARCHS_matmul gfx942 cuda)
