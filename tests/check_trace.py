@@ -109,16 +109,29 @@ def check_merge(paths):
         complain("the ranks name their communicator differently")
 
 
+def slack(one, other):
+    """How far two ranks' times may be apart: what the files say of their clocks, which are one where the offsets are."""
+    if one["backend"] == "host":
+        return HALF_NS
+    return GPU_START_US + sum(head["clock_error_us"] + abs(head["clock_drift_us"]) for head in (one, other))
+
+
 def main():
     lost, paths = int(sys.argv[2]), sys.argv[3:]
     expected, total = read_expected(sys.argv[1], lost)
     times = [check_rank(path, r, len(paths), expected, total, lost) for r, path in enumerate(paths)]
-    with open(paths[0]) as file:
-        on_host = json.load(file)["otherData"]["backend"] == "host"
+    heads = []
+    for path in paths:
+        with open(path) as file:
+            heads.append(json.load(file)["otherData"])
     for n in expected:
-        begins, ends = [t[n][0] for t in times if n in t], [t[n][1] for t in times if n in t]
-        if begins and max(begins) > min(ends) + (HALF_NS if on_host else GPU_START_US):
-            complain(f"operation {n}: a rank ends at {min(ends)}, another begins at {max(begins)}")
+        here = [(t[n][0], t[n][1], head) for t, head in zip(times, heads) if n in t]
+        if here:
+            begin, _, late = max(here, key=lambda x: x[0])
+            _, end, early = min(here, key=lambda x: x[1])
+            apart = slack(late, early)
+            if begin > end + apart:
+                complain(f"operation {n}: a rank ends at {end}, another begins at {begin}, {begin - end:.3f} us later, {apart:.3f} may be the clocks'")
     check_merge(paths)
     print("\n".join(complaints[:20]))
     print(f"{len(paths)} traces, {len(expected)} operations, {len(complaints)} complaints")

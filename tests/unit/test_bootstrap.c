@@ -229,7 +229,7 @@ static int count_time_wait(void)
     return n;
 }
 
-static void test_cycles(int fds, int threads)
+static int cycle_waits(void)
 {
     static struct world w;
     int waiting = count_time_wait();
@@ -238,10 +238,20 @@ static void test_cycles(int fds, int threads)
         world_new_id(&w);
         world_threads(&w);
     }
+    return count_time_wait() - waiting;
+}
+
+/* Other programs of the machine leave waiting connections as well; ours would be 500 in every round. */
+static void test_cycles(int fds, int threads)
+{
+    int waits = cycle_waits();
+    for (int round = 0; round < 2 && waits >= 300; round++) {
+        waits = cycle_waits();
+    }
+    TEST_CHECK(waits < 300);
     settle(fds, threads);
     TEST_EQ(count_fds(), fds);
     TEST_EQ(count_threads(), threads);
-    TEST_CHECK(count_time_wait() < waiting + 300);
 }
 
 int main(void)
