@@ -7,122 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
-#include "product.h"
+#include "matmul_run.h"
 
-enum side { FUSED, GEMM, COMM, SEQUENTIAL, WITH_MPI, VENDOR, SIDES };
-
-struct choice {
-    int algorithm, layout, fetch, tile_m, tile_n, num_fetch_sms, k_per_flag;
-};
-
-struct run {
-    const struct bench_options *options;
-    struct bench_session s;
-    struct bench_session alone; /* a world of this rank only: the product without anybody else */
-    struct bench_product p;
-    struct choice choice;
-    cclCallConfig_t used;
-    double *us[SIDES];
-    int count, capacity;
-    int calls; /* of an iteration */
-};
-
-static int unset_or(long long value) { return value == BENCH_AUTO ? CCL_UNSET : (int)value; }
-
-static cclCallConfig_t call_config(const struct run *r, bool alone, int algorithm)
-{
-    cclCallConfig_t c = CCL_CALL_CONFIG_INITIALIZER;
-    const bool gathers_a = r->p.desc.gather != cclGatherOutput;
-    c.gemm_tile_m = unset_or(r->choice.tile_m);
-    c.gemm_tile_n = unset_or(r->choice.tile_n);
-    if (alone) {
-        c.comm_sms = r->used.comm_sms;
-        c.gemm_tile_m = r->used.gemm_tile_m;
-        c.gemm_tile_n = r->used.gemm_tile_n;
-        return c;
-    }
-    c.algorithm = gathers_a ? algorithm : CCL_UNSET;
-    if (gathers_a && (algorithm == cclAlgoHbmBuffer || algorithm == cclAlgoAuto)) {
-        c.layout = r->choice.layout;
-        c.fetch = r->choice.fetch;
-        c.num_fetch_sms = unset_or(r->choice.num_fetch_sms);
-        c.k_per_flag = unset_or(r->choice.k_per_flag);
-    }
-    return c;
-}
-
-static cclResult_t fused(struct run *r, int algorithm)
-{
-    const struct bench_product *p = &r->p;
-    const cclCallConfig_t c = call_config(r, false, algorithm);
-    return p->desc.gather == cclGatherOutput ? cclMatmulAllGather(&p->desc, p->a, p->b, NULL, p->c, NULL, &c, r->s.comm, r->s.stream)
-                                             : cclAllGatherMatmul(&p->desc, p->a, p->b, NULL, p->c, NULL, &c, r->s.comm, r->s.stream);
-}
-
-/* The product alone: of all of A, or of the own rows into their place in C. */
-static cclResult_t gemm(struct run *r, void *out)
-{
-    const struct bench_product *p = &r->p;
-    const cclCallConfig_t c = call_config(r, true, 0);
-    return cclAllGatherMatmul(&p->alone, p->gathered, p->b, NULL, out, NULL, &c, r->alone.comm, r->s.stream);
-}
-
-static cclResult_t communicate(struct run *r)
-{
-    const struct bench_product *p = &r->p;
-    const cclMatmulDesc_t *d = &p->desc;
-    if (d->gather == cclGatherOutput) {
-        char *own = (char *)p->c + 2 * (size_t)r->s.rank * d->shard * d->ldc;
-        return cclAllGather2D(own, d->ldc, p->c, d->ldc, d->shard, d->n, d->type, NULL, r->s.comm, r->s.stream);
-    }
-    const bool columns = d->gather == cclGatherColumns;
-    return cclAllGather2D(p->a, d->lda, p->landing, d->lda, columns ? d->m : d->shard, columns ? d->shard : d->k, d->type, NULL, r->s.comm, r->s.stream);
-}
-
-static cclResult_t with_mpi(struct run *r)
-{
-    const struct bench_product *p = &r->p;
-    const cclMatmulDesc_t *d = &p->desc;
-    const int bytes = (int)(2 * d->shard * (d->gather == cclGatherOutput ? d->ldc : d->lda));
-    if (d->gather == cclGatherOutput) {
-        char *own = (char *)p->c + (size_t)r->s.rank * (size_t)bytes;
-        cclResult_t rc = gemm(r, own);
-        rc = rc == cclSuccess ? cclStreamSynchronize(r->s.stream) : rc;
-        return rc != cclSuccess || MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, p->c, bytes, MPI_BYTE, r->s.mpi) == MPI_SUCCESS ? rc : cclSystemError;
-    }
-    if (MPI_Allgather(p->a, bytes, MPI_BYTE, p->landing, bytes, MPI_BYTE, r->s.mpi) != MPI_SUCCESS) {
-        return cclSystemError;
-    }
-    return gemm(r, p->c);
-}
-
-/* Where the product alone goes. */
-static void *own_rows(const struct bench_product *p, const struct bench_session *s)
-{
-    return p->desc.gather == cclGatherOutput ? (char *)p->c + 2 * (size_t)s->rank * p->desc.shard * p->desc.ldc : p->c;
-}
-
-static cclResult_t issue(struct run *r, enum side side)
-{
-    const struct bench_product *p = &r->p;
-    switch (side) {
-    case FUSED: return fused(r, r->choice.algorithm);
-    case GEMM: return gemm(r, own_rows(p, &r->s));
-    case COMM: return communicate(r);
-    case SEQUENTIAL: {
-        if (p->desc.gather != cclGatherOutput) {
-            return fused(r, cclAlgoSequential);
-        }
-        cclResult_t rc = issue(r, GEMM);
-        return rc == cclSuccess ? communicate(r) : rc;
-    }
-    case WITH_MPI: return with_mpi(r);
-    default: return bench_vendor_run(p, &r->s, r->used.comm_sms, own_rows(p, &r->s)) ? cclSuccess : cclSystemError;
-    }
-}
-
-static bool applies(const struct run *r, enum side side)
+static bool applies(const struct bench_run *r, enum bench_matmul_side side)
 {
     if (side == WITH_MPI) { /* K shards would have to be put together; and counts are 32 bits */
         return bench_on_host() && r->p.desc.gather != cclGatherColumns && 2 * r->p.desc.shard * (r->p.desc.lda + r->p.desc.ldc) < 1u << 31;
@@ -131,7 +18,7 @@ static bool applies(const struct run *r, enum side side)
 }
 
 /* One block of iterations; times of the slowest rank are added to the side's. */
-static bool run_block(struct run *r, enum side side, int iterations, bool count)
+static bool run_block(struct bench_run *r, enum bench_matmul_side side, int iterations, bool count)
 {
     for (int i = 0; i < iterations; i++) {
         bench_quiet_barrier(r->s.mpi);
@@ -139,7 +26,7 @@ static bool run_block(struct run *r, enum side side, int iterations, bool count)
         double start = bench_now_us();
         cclResult_t rc = cclSuccess;
         for (int call = 0; call < r->calls && rc == cclSuccess; call++) {
-            rc = issue(r, side);
+            rc = bench_matmul_issue(r, side);
         }
         rc = rc == cclSuccess ? cclStreamSynchronize(r->s.stream) : rc;
         double us = bench_max(&r->s, (bench_now_us() - start) / r->calls);
@@ -154,32 +41,32 @@ static bool run_block(struct run *r, enum side side, int iterations, bool count)
 }
 
 /* Is what a side leaves in C the whole product? */
-static bool is_checked(const struct run *r, enum side side)
+static bool is_checked(const struct bench_run *r, enum bench_matmul_side side)
 {
     const bool part = r->p.desc.gather == cclGatherOutput;
     return side == FUSED || side == SEQUENTIAL || side == WITH_MPI || (side == GEMM && !part) || (side == VENDOR && !part && r->p.vendor_writes_c);
 }
 
-static bool measure(struct run *r, long long *errors)
+static bool measure(struct bench_run *r, long long *errors)
 {
     const int rounds = (int)r->options->rounds;
     double longest = 1;
     *errors = 0;
     r->calls = 1;
     for (int side = 0; side < SIDES; side++) {
-        if (!applies(r, (enum side)side)) {
+        if (!applies(r, (enum bench_matmul_side)side)) {
             continue;
         }
-        if (!bench_agree(&r->s, bench_product_poison(&r->p, &r->s), "poison") || !run_block(r, (enum side)side, 1, false)) {
+        if (!bench_agree(&r->s, bench_product_poison(&r->p, &r->s), "poison") || !run_block(r, (enum bench_matmul_side)side, 1, false)) {
             return false;
         }
-        const long long wrong = is_checked(r, (enum side)side) ? bench_product_check(&r->p, &r->s, r->options->corrupt) : 0;
+        const long long wrong = is_checked(r, (enum bench_matmul_side)side) ? bench_product_check(&r->p, &r->s, r->options->corrupt) : 0;
         if (!bench_agree(&r->s, wrong < 0 ? cclSystemError : cclSuccess, "reading the product")) {
             return false;
         }
         *errors += wrong;
         double start = bench_now_us(); /* the first call also loaded and mapped */
-        if (!run_block(r, (enum side)side, 1, false)) {
+        if (!run_block(r, (enum bench_matmul_side)side, 1, false)) {
             return false;
         }
         start = bench_max(&r->s, bench_now_us() - start);
@@ -199,7 +86,7 @@ static bool measure(struct run *r, long long *errors)
     iterations = iterations > r->capacity / rounds ? r->capacity / rounds : iterations;
     for (int round = 0; round < rounds; round++) {
         for (int side = 0; side < SIDES; side++) {
-            if (applies(r, (enum side)side) && !run_block(r, (enum side)side, iterations, true)) {
+            if (applies(r, (enum bench_matmul_side)side) && !run_block(r, (enum bench_matmul_side)side, iterations, true)) {
                 return false;
             }
         }
@@ -208,7 +95,7 @@ static bool measure(struct run *r, long long *errors)
     return true;
 }
 
-static void report(struct run *r, long long errors)
+static void report(struct bench_run *r, long long errors)
 {
     static const char *const gathers[] = {"rows", "columns", "output"};
     const cclMatmulDesc_t *d = &r->p.desc;
@@ -216,7 +103,7 @@ static void report(struct run *r, long long errors)
     double us[SIDES] = {0};
     int n = 0;
     for (int side = 0; side < SIDES; side++) {
-        us[side] = applies(r, (enum side)side) && r->count > 0 ? bench_median(r->us[side], r->count) : 0;
+        us[side] = applies(r, (enum bench_matmul_side)side) && r->count > 0 ? bench_median(r->us[side], r->count) : 0;
     }
     const double rows = d->gather == cclGatherOutput ? (double)d->shard : (double)d->m, bound = us[GEMM] > us[COMM] ? us[GEMM] : us[COMM];
     bench_pairs_head(pairs, &n, d->gather == cclGatherOutput ? "matmul_all_gather" : "all_gather_matmul", r->s.ranks);
@@ -247,7 +134,7 @@ static void report(struct run *r, long long errors)
     bench_report_pairs(pairs, n);
 }
 
-static bool run_choice(struct run *r, long long *errors)
+static bool run_choice(struct bench_run *r, long long *errors)
 {
     const cclCallConfig_t fresh = CCL_CALL_CONFIG_INITIALIZER;
     r->used = fresh;
@@ -255,7 +142,7 @@ static bool run_choice(struct run *r, long long *errors)
     return measure(r, errors);
 }
 
-static bool open_alone(struct run *r)
+static bool open_alone(struct bench_run *r)
 {
     cclUniqueId id;
     cclResult_t rc = cclGetUniqueId(&id);
@@ -264,9 +151,9 @@ static bool open_alone(struct run *r)
 }
 
 /* What is measured at one shape. False: an error that ends the world's part. */
-typedef bool (*shape_fn)(struct run *r, int *status);
+typedef bool (*shape_fn)(struct bench_run *r, int *status);
 
-static bool sweep_choices(struct run *r, int *status)
+static bool sweep_choices(struct bench_run *r, int *status)
 {
     const struct bench_options *o = r->options;
     for (int a = 0; a < o->algorithm.count; a++) {
@@ -275,7 +162,7 @@ static bool sweep_choices(struct run *r, int *status)
                 for (int k = 0; k < o->k_per_flag.count; k++) {
                     const long long tile = o->tile.values[t];
                     long long errors = -1;
-                    r->choice = (struct choice){(int)o->algorithm.values[a], CCL_UNSET, CCL_UNSET, tile == BENCH_AUTO ? BENCH_AUTO : (int)(tile >> 32),
+                    r->choice = (struct bench_choice){(int)o->algorithm.values[a], CCL_UNSET, CCL_UNSET, tile == BENCH_AUTO ? BENCH_AUTO : (int)(tile >> 32),
                                                 tile == BENCH_AUTO ? BENCH_AUTO : (int)(tile & 0xffffffff), (int)o->fetch_sms.values[f],
                                                 (int)o->k_per_flag.values[k]};
                     bool good = run_choice(r, &errors);
@@ -293,7 +180,7 @@ static bool sweep_choices(struct run *r, int *status)
     return true;
 }
 
-static bool tune_shape(struct run *r, int *status)
+static bool tune_shape(struct bench_run *r, int *status)
 {
     static const int tiles[][2] = {{BENCH_AUTO, BENCH_AUTO}, {128, 128}, {128, 224}, {128, 256}, {256, 128}, {256, 256}, {256, 512}, {512, 256}};
     static const int ways[][4] = {{cclAlgoBaseline, CCL_UNSET, CCL_UNSET, BENCH_AUTO},          {cclAlgoSequential, CCL_UNSET, CCL_UNSET, BENCH_AUTO},
@@ -307,7 +194,7 @@ static bool tune_shape(struct run *r, int *status)
     r->used = fresh;
     for (size_t w = 0; w < count; w++) {
         for (size_t t = 0; t < sizeof(tiles) / sizeof(tiles[0]); t++) {
-            r->choice = (struct choice){ways[w][0], ways[w][1], ways[w][2], tiles[t][0], tiles[t][1], BENCH_AUTO, ways[w][3]};
+            r->choice = (struct bench_choice){ways[w][0], ways[w][1], ways[w][2], tiles[t][0], tiles[t][1], BENCH_AUTO, ways[w][3]};
             r->count = 0;
             r->calls = 1;
             if (!bench_agree(&r->s, bench_product_poison(&r->p, &r->s), "poison")) {
@@ -345,7 +232,7 @@ static bool tune_shape(struct run *r, int *status)
     return true;
 }
 
-static void run_shapes(struct run *r, int gather, shape_fn measure_shape, int *status)
+static void run_shapes(struct bench_run *r, int gather, shape_fn measure_shape, int *status)
 {
     const struct bench_options *o = r->options;
     const int total = o->rows.count * o->columns.count * o->depth.count * o->dtype.count;
@@ -379,7 +266,7 @@ static int run_all(const struct bench_options *options, const struct bench_list 
         return 2;
     }
     for (int i = 0; i < (options->ranks.count > 0 ? options->ranks.count : 1); i++) {
-        struct run r = {.options = options, .s = {.rank = rank, .ranks = world}, .capacity = 4096};
+        struct bench_run r = {.options = options, .s = {.rank = rank, .ranks = world}, .capacity = 4096};
         if (options->ranks.count > 0 && options->ranks.values[i] > 0) {
             r.s.ranks = (int)options->ranks.values[i];
         }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The GEMM core of Hopper (sm_90a, gemm.h): matrix instructions of a warpgroup (wgmma) on operands that the tensor memory accelerator brings to shared memory. One output
- * tile of 128 x 256 or 128 x 224, one block of 3 warpgroups: two threads of the first one load, the other two multiply 64 rows each. matmul_wgmma.h has the two roles.
+ * The GEMM core of Hopper (sm_90a, gemm.h): matrix instructions of a warpgroup (wgmma) on operands that the tensor memory accelerator brings to shared memory. One
+ * output tile of 128 x 256 or 128 x 224, one block of 3 warpgroups: two threads of the first one load, the other two multiply 64 rows each. matmul_wgmma.h has the roles.
  *
- * A K block of 64 of A and B is a stage in shared memory, 4 of them in flight, in the layout of the 128-byte swizzle: rows of 64 elements, chunk c of 16 bytes of row r at
- * c ^ r % 8. With k inside a row is one m or n; with k outside a box has 64 rows of k and 64 columns of m or n. What lies behind the end of a matrix becomes zeros on the
- * way; what lies behind the end of a tile is multiplied and not stored. The sums of an element run over K 16 by 16 in order, whatever the tile. docs/kernels.md, section 13. */
+ * A K block of 64 of A and B is a stage in shared memory, 4 of them in flight, in the layout of the 128-byte swizzle: rows of 64 elements, chunk c of 16 bytes of row r
+ * at c ^ r % 8. With k inside a row is one m or n; with k outside a box has 64 rows of k and 64 columns of m or n. What lies behind the end of a matrix becomes zeros on
+ * the way; what lies behind the end of a tile is multiplied and not stored. The sums of an element run over K 16 by 16 in order, whatever the tile. docs/kernels.md,
+ * section 13. */
 #ifndef CCL_GEMM_WGMMA_H
 #define CCL_GEMM_WGMMA_H
 
@@ -248,7 +249,8 @@ CCL_DEVICE void wgmma_bias(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, 
 CCL_DEVICE void wgmma_store(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, uint32_t box, float d[128], GEMM_HOOK hook)
 {
     const uint32_t t = ccl_tid() % 128, lane = t % 32, group = ccl_tid() / 128 - 1;
-    const uint32_t row = t / 32 * 16 + lane % 16, chunk = lane / 16; /* lanes 0-7, 8-15, .. name rows of the four matrices: rows 0-7, 8-15 of one chunk, then of the next */
+    /* Lanes 0-7, 8-15, .. name rows of the four matrices: rows 0-7, 8-15 of one chunk, then of the next. */
+    const uint32_t row = t / 32 * 16 + lane % 16, chunk = lane / 16;
     const bool bf16 = g->type == CCL_GEMM_BF16;
     if (g->bias_kind != CCL_GEMM_NO_BIAS) {
         wgmma_bias(g, tile, d);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The kernel of matmul.hip on sm_90a, over the core of gemm_wgmma.h. The first thread of a block takes tiles, waits for A and loads it, that of its second warp loads B, both up
- * to a tile ahead of the two warpgroups that multiply. In the first blocks in, that of the third warp fetches meanwhile, or, where it cannot, all threads do before. Tensor maps come with the arguments; those of peers' shards are made when the peer is met. */
+ * The kernel of matmul.hip on sm_90a, over the core of gemm_wgmma.h. The first thread of a block takes tiles, waits for A and loads it, that of its second warp loads
+ * B, both up to a tile ahead of the two warpgroups that multiply. In the first blocks in, that of the third warp fetches meanwhile, or, where it cannot, all threads do
+ * before. Tensor maps come with the arguments; those of peers' shards are made when the peer is met. */
 #include "matrix_cores.h"
 
 #define GEMM_HOOK const struct wgmma_hook *

@@ -130,6 +130,13 @@ cclResult_t ccl_matmul_workspace_ensure(cclComm_t comm, const struct ccl_matmul_
 /* cclInvalidArgument, by kind of memory and bytes: the workspace is too small. */
 cclResult_t ccl_matmul_workspace_check(const char *who, const struct cclMatmulWorkspace *ws, const struct ccl_matmul_needs *needs);
 
+/* Where a call of the workspace's plan has its ready words and stages A. */
+static inline char *ccl_matmul_space(const struct cclMatmulWorkspace *ws) { return ws->plan.local ? ws->local : ws->space; }
+
+/* fused/matmul_launch.c. a: all but its kind. */
+cclResult_t ccl_matmul_launch(cclComm_t comm, const struct cclMatmulWorkspace *ws, enum ccl_k_matmul_kind kind, struct ccl_k_matmul_args *a,
+                              struct cclStream *stream);
+
 /* fused/matmul.c */
 struct ccl_matmul_world ccl_matmul_world(cclComm_t comm);
 /* What a workspace for such calls must have, the choices of the tuning table included. Collective at the first call for a communicator. */
