@@ -125,17 +125,16 @@ static void skewed(void)
     }
 }
 
-/* One shape with tails in m, n and k, every algorithm, shards of rows and of columns, and cclMatmulAllGather. */
-static void smoke(void)
+/* One shape, every algorithm, shards of rows and of columns, and cclMatmulAllGather, each with one of the first tiles. */
+static void each_way(const struct shape *s, size_t tiles)
 {
-    const struct shape s = {17, 40, 72, 1};
     for (int gather = cclGatherRows; gather <= cclGatherOutput; gather++) {
-        const struct tp_case t = tp_make_case(&s, gather, (unsigned)gather * 5);
+        const struct tp_case t = tp_make_case(s, gather, (unsigned)gather * 5);
         const size_t ways = gather == cclGatherOutput ? 1 : gather == cclGatherColumns ? TP_WAYS - 1 : TP_WAYS;
         bool is_first = true;
         for (size_t i = gather == cclGatherOutput ? 0 : 1; i < ways; i++) {
             if (tp_has_way(gather, tp_ways[i])) {
-                one(&t, tp_ways[i], gpu_tiles[i % 2], gather == cclGatherOutput ? CCL_UNSET : 1, &tp_a[TM_HEAP], &tp_c[TM_HEAP], is_first);
+                one(&t, tp_ways[i], gpu_tiles[i % tiles], gather == cclGatherOutput ? CCL_UNSET : 1, &tp_a[TM_HEAP], &tp_c[TM_HEAP], is_first);
                 is_first = false;
             }
         }
@@ -241,14 +240,16 @@ int main(int argc, char **argv)
     tm_watchdog(tm_has_arg("full") ? 110 : 50);
     tp_open();
     first = malloc(LARGEST);
+    const struct shape tails = {17, 40, 72, 1}, larger = {130, 264, 136, 0}; /* than any tile, in m and n */
     if (tm_has_arg("smoke")) { /* each algorithm once, on the interpreter */
-        smoke();
+        each_way(&tails, 2);
     } else if (tm_has_arg("wrap")) {
         wrap(2600);
     } else if (tm_has_arg("behind")) {
         several_behind();
     } else {
         table((tm_has_arg("full") ? 1 : 13) * (TM_SANITIZED ? 5 : 1));
+        each_way(&larger, 1);
         skewed();
         several_behind();
     }
