@@ -234,6 +234,7 @@ enum {
     CCL_PARTS_TO_ROOT = 32  /* reduce: only root gets the results */
 };
 
+#define CCL_PARTS_LL_JOINS 32 /* parts_ll on a GPU: ranks whose elements it joins, at most */
 #define CCL_GPU_PAIRS 64 /* ranks of a communicator whose pairs fit the arguments of a kernel; on the host as many as there are */
 
 /* The kernels parts, parts_ll and reduce: all collectives but all-gather. reduce cuts the input into chunks, each into one piece for every rank, its
@@ -242,17 +243,21 @@ enum {
  * communicator's rings anew for every operation. */
 struct ccl_k_parts_args {
     struct ccl_k_coll_args c;
-    uint64_t ring_bytes;            /* of one source's rings */
-    uint64_t slot_bytes, sub_bytes; /* of a slot, and of what it holds for one destination */
-    uint64_t count;                 /* reduce: elements of the whole input; SCATTER: of a part */
-    uint64_t owner_stride, chunk_stride, piece;
-    uint64_t chunks;
-    uint64_t scalar; /* its bits or its address */
+    uint64_t scalar;   /* its bits or its address */
+    /* parts_ll on a GPU. Bytes between the parts for two ranks in the input, as c.dst_part in the output; bit a rank: who gets something of this rank, of whom this
+     * rank gets something (itself among them). Lanes of a unit: 2^unit_lanes, at least as many as ranks. */
+    uint64_t src_part, to_ranks, from_ranks;
+    uint32_t unit_lanes, pad;
     uint32_t type, esize; /* cclDataType_t, its bytes */
     uint32_t redop;  /* cclRedOp_t, built in */
     uint32_t root;
     uint32_t parts; /* CCL_PARTS_* */
     uint32_t slots; /* of a ring */
+    uint64_t ring_bytes; /* of one source's rings; parts_ll on a GPU is not given what stands from here on */
+    uint64_t slot_bytes, sub_bytes; /* of a slot, and of what it holds for one destination */
+    uint64_t count;                 /* reduce: elements of the whole input; SCATTER: of a part */
+    uint64_t owner_stride, chunk_stride, piece;
+    uint64_t chunks;
     struct ccl_k_pair pair[CCL_GPU_PAIRS]; /* by rank; the host backend copies only the first n */
 };
 

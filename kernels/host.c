@@ -7,7 +7,7 @@
 #include "push.hip"
 
 #include "parts.hip"
-#include "parts_ll.h"
+#include "parts_ll.hip"
 #include "reduce.hip"
 
 #include "p2p.hip"

@@ -82,6 +82,14 @@ CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return __builtin_amdgcn_uicmp(x, 
 #else
 CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w32(x != 0) != 0; }
 #endif
+/* The v of another lane of the same 32; all lanes of the wave are here. */
+CCL_DEVICE uint32_t ccl_of_lane(uint32_t v, uint32_t lane)
+{
+#if defined(CCL_ON_CDNA)
+    lane |= ccl_tid() & 32;
+#endif
+    return (uint32_t)__builtin_amdgcn_ds_bpermute((int)(lane * 4), (int)v);
+}
 CCL_DEVICE void ccl_pause(void) { __builtin_amdgcn_s_sleep(1); }
 CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return (uint32_t)(((uint64_t)x * y) >> 32); }
 /* All outstanding loads of this wave have arrived, so that the first wait inside a loop need not drain stores too. */
@@ -151,6 +159,10 @@ template <uint32_t world> struct ccl_words_args_of {
     CCL_KERNEL_CUT(name, ccl_args_of<world>, struct ccl_k_coll_args, threads, blocks)
 #define CCL_KERNEL_WORDS(name, world, threads, blocks) \
     CCL_KERNEL_CUT(name, ccl_words_args_of<world>, struct ccl_k_words_args, threads, blocks)
+struct ccl_parts_ll_args {
+    alignas(8) unsigned char bytes[offsetof(struct ccl_k_parts_args, ring_bytes)];
+};
+#define CCL_KERNEL_PARTS_LL(name, threads) CCL_KERNEL_CUT(name, ccl_parts_ll_args, struct ccl_k_parts_args, threads, 2)
 #define CCL_NEED_NOW(x) asm volatile("" ::"l"(x)) /* computed here, not where it is used */
 #if !defined(CCL_TRACED)
 #define CCL_LL_WORDS /* has the kernels ll_words_W */
@@ -167,6 +179,7 @@ CCL_DEVICE void ccl_block_release_system(void) { __syncthreads(); }
 CCL_DEVICE void ccl_flag_release_system(void) { ccl_fence_release_system(); }
 CCL_DEVICE void ccl_warp_sync(void) { __syncwarp(); }
 CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return x; } /* lanes go their own ways */
+CCL_DEVICE uint32_t ccl_of_lane(uint32_t v, uint32_t lane) { return __shfl_sync(~0u, v, (int)lane); }
 CCL_DEVICE void ccl_pause(void) {}
 CCL_DEVICE uint32_t ccl_mul_hi(uint32_t x, uint32_t y) { return __umulhi(x, y); }
 #define CCL_AFRESH(a) ((void)(a))
@@ -263,6 +276,7 @@ CCL_DEVICE uint64_t ccl_uniform_u64(uint64_t v) { return v; }
 #define ccl_note_failure() __atomic_store_n(&ccl_host_failed, 1, __ATOMIC_RELAXED)
 #define CCL_ADVERT_BODY "advert_words.h"
 #define CCL_LL_BODY "ll_line_body.h"
+#define CCL_PARTS_LL_BODY "parts_ll_lines.h"
 #define CCL_PUSH_DIRECT_BODY "push_direct_rows.h"
 #define CCL_PUSH_BODY "push_host_body.h"
 CCL_DEVICE void ccl_pause(void)
@@ -292,6 +306,7 @@ CCL_DEVICE void ccl_spin(uint32_t flags)
 #define ccl_note_failure()
 #define CCL_ADVERT_BODY "advert_packets.h"
 #define CCL_LL_BODY "ll_packet_body.h"
+#define CCL_PARTS_LL_BODY "parts_ll_packets.h"
 #define CCL_OWN_FIRST_BYTES (256u << 10)
 #define CCL_PUSH_BODY "push_gpu_body.h"
 CCL_DEVICE void ccl_spin(uint32_t flags)
@@ -314,7 +329,12 @@ CCL_DEVICE void ccl_spin(uint32_t flags)
 #define CCL_KERNEL_WORLD(name, world, threads, blocks) CCL_KERNEL_BOUNDS(name, struct ccl_k_coll_args, threads, blocks)
 #endif
 
+#if !defined(CCL_KERNEL_PARTS_LL)
+#define CCL_KERNEL_PARTS_LL(name, threads) CCL_KERNEL_BOUNDS(name, struct ccl_k_parts_args, threads, 2)
+#endif
+
 /* The arguments of a collective, wherever they lie. */
 #define CCL_ARGS CCL_CONST const struct ccl_k_coll_args *
+#define CCL_PARTS CCL_CONST const struct ccl_k_parts_args *
 
 #endif

@@ -18,9 +18,10 @@
     X(family##_n, args)
 
 /* ll_W, push_W: worlds 2..8 with the world size compiled in; _n: any world. push_part: one peer a block (partitioned).
- * parts, reduce: push for all other collectives, copying and reducing. p2p: sends and receives. barrier: adverts only. copy_open, copy_close: before and behind the copies of variant copy. All backends have these. */
+ * parts_ll, parts, reduce: LL for all other collectives, push for the copying and for the reducing ones. p2p: sends and receives. barrier: adverts only. copy_open, copy_close: before and behind the copies of variant copy. All backends have these. */
 #define CCL_KERNEL_LIST(X)                        \
     CCL_WORLDS(X, ll, struct ccl_k_coll_args)     \
+    X(parts_ll, struct ccl_k_parts_args)          \
     CCL_WORLDS(X, push, struct ccl_k_coll_args)   \
     X(push_part, struct ccl_k_coll_args)          \
     X(parts, struct ccl_k_parts_args)             \
@@ -30,10 +31,8 @@
     X(copy_open, struct ccl_k_coll_args)          \
     X(copy_close, struct ccl_k_coll_args)
 
-/* On the host backend only. parts_ll: LL for what parts and reduce do. matmul: fused matrix products, of all types and layouts. */
-#define CCL_HOST_KERNEL_LIST(X)                   \
-    X(parts_ll, struct ccl_k_parts_args)          \
-    X(matmul, struct ccl_k_matmul_args)
+/* On the host backend only: fused matrix products, of all types and layouts. */
+#define CCL_HOST_KERNEL_LIST(X) X(matmul, struct ccl_k_matmul_args)
 
 /* In NVIDIA's untraced images only (device property ll_words). ll_words_W: ll_W for parts that are runs of 8-byte words; ranks of one operation
  * may run either. */

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * LL on a GPU (included by ll.hip). Packets of 8 bytes {data:32, n:32} validate themselves: no fence, no handshake. Two packets travel in one
- * 16-byte access. Threads are laid over (peer, packet pair); the block's last warp sends and awaits the adverts (exit rule E) and scrubs
- * beside the data, so that nothing follows the data. Bytes moved per rank: (n-1) * 2 S out, as much in, S own. The straight path is kept short:
- * at 8 bytes every miss of the instruction cache shows. */
+ * LL on a GPU (included by ll.hip), packets as in ll_packets.h. Threads are laid over (peer, packet pair). Bytes moved per rank: (n-1) * 2 S out, as much
+ * in, S own. The straight path is kept short: at 8 bytes every miss of the instruction cache shows. */
+#include "ll_packets.h"
 
 #define LL_INFLIGHT 4u /* packet pairs a thread keeps in flight */
-
-struct ll_shared {
-    uint64_t entry;
-    uint32_t bad, peer; /* seen by the last warp */
-};
 
 /* ---- any shape and alignment: bytes ---- */
 
@@ -41,67 +35,9 @@ CCL_DEVICE uint32_t ll_rotation(CCL_ARGS a, uint32_t world, uint32_t p, uint32_t
     return world == 0 ? p / pairs : a->div_mul ? ccl_mul_hi(p, a->div_mul) : p;
 }
 
-/* Which half of a pair has not come: a peer that died may have stored only the other one. */
-CCL_DEVICE uint32_t ll_late(ccl_vec16 q, uint32_t n) { return CCL_LANE(q, 1) == n ? 8 : 0; }
-
-/* The packet of src at addr has not come: why to stop waiting, if at all. The first warp looks at the host page often, the others seldom, since the
- * helper and the first warp may be through. */
-CCL_DEVICE_SLOW uint32_t ll_look(CCL_ARGS a, uint32_t n, uint64_t addr, uint32_t src, uint32_t polls)
-{
-    const uint32_t page = ccl_tid() < CCL_WARP || (polls & ((1u << 18) - 1)) == 0;
-    return ccl_slow_poll(a, addr, n, 0, src, page ? polls : 1);
-}
-
-CCL_DEVICE_SLOW void ll_fail(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer)
-{
-    const struct ccl_channels none = {0, 0, 0, 0};
-    ccl_fail(a, n, 0, bad, peer, none, 0, 1);
-}
-
-/* What a thread has to report, at the end of the kernel where CCL_ONE_EXIT says so. */
-struct ll_report {
-    uint32_t bad, peer;
-};
-
-CCL_DEVICE void ll_tell(CCL_ARGS a, uint32_t n, uint32_t bad, uint32_t peer, struct ll_report *r)
-{
-#if CCL_ONE_EXIT
-    (void)n;
-    /* Now: this lane's wave gets to the end only when its other lanes, which may wait for other peers, do. */
-    ccl_or_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->priv)->stop, 1);
-    r->bad = bad;
-    r->peer = peer;
-#else
-    (void)r;
-    ll_fail(a, n, bad, peer);
-#endif
-}
-
-/* One lane of a wave speaks for all: ccl_raise waits for whoever came first, and lanes of a wave cannot wait for each other. */
-CCL_DEVICE void ll_exit(CCL_ARGS a, uint32_t n, const struct ll_report *r)
-{
-    if (CCL_ONE_EXIT && r->bad != CCL_BAD_NONE && ccl_tid() == ccl_uniform(ccl_tid())) {
-        CCL_AFRESH(a);
-        ll_fail(a, n, r->bad, r->peer);
-    }
-}
-
-/* True: stop waiting. What another thread has reported is not reported again. */
-CCL_DEVICE uint32_t ll_slow(CCL_ARGS a, uint32_t n, uint64_t addr, uint32_t src, uint32_t *polls, struct ll_report *r)
-{
-    uint32_t bad = CCL_BAD_NONE;
-    if ((++*polls & 63) == 0) {
-        bad = ll_look(a, n, addr, src, *polls);
-        if (bad > CCL_BAD_STOP) {
-            ll_tell(a, n, bad, src, r);
-        }
-    }
-    return ccl_afresh(bad); /* not known to the compiler, which would move what an error does behind the loop of all lanes */
-}
-
 CCL_DEVICE_SLOW void ll_bytes(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t first, uint32_t stride, struct ll_report *r)
 {
-    const uint32_t pairs = (uint32_t)((a->part_bytes + 7) / 8), total = pairs * a->n;
+    const uint32_t pairs = ll_pairs(a), total = pairs * a->n;
     const uint64_t me = ccl_peer_ctl(a, a->rank);
     uint32_t polls = 0;
     for (uint32_t p = first; p < total; p += stride) {
@@ -200,46 +136,11 @@ CCL_DEVICE void ll_receive(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t firs
     }
 }
 
-CCL_DEVICE void ll_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point point)
-{
-    CCL_TRACE_NOTE_FIRST(a, n, point);
-}
-
-/* ---- adverts ---- */
-
-/* The last warp of the first block in: adverts out, scrub, adverts in. Words 0 and 1 only: parts are equal and nobody stores into user memory.
- * One lane raises the error for all: on AMD lanes of a wave cannot wait for each other. */
-CCL_DEVICE void ll_helper(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t lane, struct ll_shared *sh, struct ll_report *r)
-{
-    ccl_advert_send(a, world, n, 2, lane, CCL_WARP);
-    if (lane == 0) {
-        ccl_scrub(a, n, (uint32_t)((a->part_bytes + 7) / 8) * 16, 2, 0);
-    }
-    for (uint32_t d = 1 + lane; d < ccl_ranks(a, world); d += CCL_WARP) {
-        uint64_t where;
-        uint32_t peer = ccl_rotate_in(a, world, d), bad = ccl_advert_wait(a, world, n, peer, 2, &where);
-        if (bad) {
-            if (ccl_reports(bad, sh->bad)) {
-                sh->peer = peer;
-                sh->bad = bad;
-            }
-            ccl_or_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->priv)->stop, 1); /* ends the waits of all others */
-        }
-        if (ccl_wave_any(bad)) {
-            break;
-        }
-    }
-    ccl_warp_sync();
-    if (lane == 0 && sh->bad != CCL_BAD_NONE) {
-        ll_tell(a, n, sh->bad, sh->peer, r);
-    }
-}
-
 /* The threads that move data. The input is loaded before the number is known: that takes a round trip of its own. Returns the number. */
 CCL_DEVICE uint32_t ll_data(CCL_ARGS a, uint32_t world, uint32_t data_threads, const struct ll_shared *sh, struct ll_report *r)
 {
     const uint32_t stride = ccl_grid() * data_threads, first = ccl_bid() * data_threads + ccl_tid();
-    const uint32_t pairs = (uint32_t)((a->part_bytes + 7) / 8), total = pairs * (world ? world : a->n);
+    const uint32_t pairs = ll_pairs(a), total = pairs * (world ? world : a->n);
     const uint32_t words = (a->flags & (CCL_F_FLAT_SRC | CCL_F_FLAT_DST)) == (CCL_F_FLAT_SRC | CCL_F_FLAT_DST) &&
                            ((a->src | a->dst | a->dst_part | a->part_bytes) & 7) == 0;
     uint64_t v[LL_INFLIGHT];
@@ -286,7 +187,7 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
         n = CCL_TAG(sh.entry);
         /* A replay after an error: no packet leaves, peers have seen the abort. */
         if ((uint32_t)sh.entry == 0) {
-            ll_helper(a, world, n, t - data_threads, &sh, &report);
+            ll_helper(a, world, n, ll_pairs(a) * 16, t - data_threads, &sh, &report);
         }
     } else {
         n = ll_data(a, world, data_threads, &sh, &report);

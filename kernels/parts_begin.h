@@ -7,8 +7,6 @@
 
 #include "push_common.h"
 
-#define CCL_PARTS CCL_CONST const struct ccl_k_parts_args *
-
 /* Words that need no order among them: each carries its tag. On a CPU each is released, which hands over what the user wrote before; on a GPU the start of
  * the kernel has done that. */
 #if defined(CCL_ON_HOST)

@@ -1,43 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The GPU loops over the elements of one type (included by reduce_vectors.h once a type). NAME(x), T, A, LOAD, STORE, ADD, MUL, DIVIDE, NOT_NUMBER as in
- * host_reduce_type.h. A thread joins 16 bytes at a time; the operator is looked at once a vector of each input. */
-
-#define LANES ((uint32_t)(16 / sizeof(T)))
-
-CCL_DEVICE void NAME(unpack)(ccl_vec16 v, A *x)
-{
-    union {
-        uint32_t word[4];
-        T lane[LANES];
-    } u;
-#pragma unroll
-    for (uint32_t i = 0; i < 4; i++) {
-        u.word[i] = CCL_LANE(v, i);
-    }
-#pragma unroll
-    for (uint32_t i = 0; i < LANES; i++) {
-        x[i] = LOAD(u.lane[i]);
-    }
-}
-
-CCL_DEVICE ccl_vec16 NAME(pack)(const A *x)
-{
-    union {
-        uint32_t word[4];
-        T lane[LANES];
-    } u;
-    ccl_vec16 v;
-#pragma unroll
-    for (uint32_t i = 0; i < LANES; i++) {
-        u.lane[i] = STORE(x[i]);
-    }
-#pragma unroll
-    for (uint32_t i = 0; i < 4; i++) {
-        CCL_LANE(v, i) = u.word[i];
-    }
-    return v;
-}
+ * The GPU loops over the elements of one type (included by reduce_vectors.h once a type; macros as in reduce_types.h). A thread joins 16 bytes at a time. */
+#include "reduce_lanes_type.h"
 
 CCL_DEVICE A NAME(one)(uint32_t redop, A a, A x)
 {
@@ -49,58 +13,29 @@ CCL_DEVICE A NAME(one)(uint32_t redop, A a, A x)
     }
 }
 
-CCL_DEVICE void NAME(lanes)(uint32_t redop, A *a, const A *x)
-{
-    switch (redop) {
-    case 1:
-#pragma unroll
-        for (uint32_t i = 0; i < LANES; i++) {
-            a[i] = MUL(a[i], x[i]);
-        }
-        break;
-    case 2:
-#pragma unroll
-        for (uint32_t i = 0; i < LANES; i++) {
-            a[i] = x[i] > a[i] || NOT_NUMBER(a[i]) ? x[i] : a[i];
-        }
-        break;
-    case 3:
-#pragma unroll
-        for (uint32_t i = 0; i < LANES; i++) {
-            a[i] = x[i] < a[i] || NOT_NUMBER(a[i]) ? x[i] : a[i];
-        }
-        break;
-    default:
-#pragma unroll
-        for (uint32_t i = 0; i < LANES; i++) {
-            a[i] = ADD(a[i], x[i]);
-        }
-        break;
-    }
-}
-
 /* The inputs of a vector are loaded two ahead of the join. */
 CCL_DEVICE void NAME(vectors)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t vectors)
 {
     for (uint64_t i = ccl_tid(); i < vectors; i += ccl_threads()) {
         ccl_vec16 next = ccl_load_ring_vec16(in[0] + i * 16), v;
+        uint32_t words[RT_WORDS];
         A a[LANES], x[LANES];
-        NAME(unpack)(next, a);
+        reduce_words_of(next, words);
+        NAME(unpack)(words, a);
         next = n > 1 ? ccl_load_ring_vec16(in[1] + i * 16) : next;
 #pragma unroll 1
         for (uint32_t r = 1; r < n; r++) {
             v = next;
             next = r + 1 < n ? ccl_load_ring_vec16(in[r + 1] + i * 16) : next;
-            NAME(unpack)(v, x);
+            reduce_words_of(v, words);
+            NAME(unpack)(words, x);
             NAME(lanes)(redop, a, x);
         }
         if (redop == 4) {
-#pragma unroll
-            for (uint32_t l = 0; l < LANES; l++) {
-                a[l] = DIVIDE(a[l], n);
-            }
+            NAME(average)(a, n);
         }
-        v = NAME(pack)(a);
+        NAME(pack)(words, a);
+        v = reduce_vec16_of(words);
 #pragma unroll 1
         for (uint32_t d = 0; d < num_to; d++) {
             *CCL_PTR(ccl_vec16, to[d] + i * 16) = v;
@@ -174,13 +109,4 @@ CCL_DEVICE void NAME(scale)(uint64_t dst, uint64_t src, uint64_t count, uint64_t
     }
 }
 
-#undef LANES
-#undef NAME
-#undef T
-#undef A
-#undef LOAD
-#undef STORE
-#undef ADD
-#undef MUL
-#undef DIVIDE
-#undef NOT_NUMBER
+#include "reduce_lanes_end.h"

@@ -4,61 +4,41 @@
 #ifndef CCL_REDUCE_VECTORS_H
 #define CCL_REDUCE_VECTORS_H
 
-#include "floats.h"
+#include "reduce_lanes.h"
 
 #define REDUCE_PLACES const uint64_t *
 
-/* Elements of buffers that are not aligned to them. */
-CCL_DEVICE uint64_t reduce_get_bytes(uint64_t addr, uint32_t bytes)
+CCL_DEVICE void reduce_words_of(ccl_vec16 v, uint32_t *words)
 {
-    uint64_t bits = 0;
-#pragma unroll 1
-    for (uint32_t i = 0; i < bytes; i++) {
-        bits |= (uint64_t)*CCL_PTR(const uint8_t, addr + i) << (8 * i);
-    }
-    return bits;
-}
-
-CCL_DEVICE void reduce_put_bytes(uint64_t addr, uint64_t bits, uint32_t bytes)
-{
-#pragma unroll 1
-    for (uint32_t i = 0; i < bytes; i++) {
-        *CCL_PTR(uint8_t, addr + i) = (uint8_t)(bits >> (8 * i));
+#pragma unroll
+    for (uint32_t i = 0; i < 4; i++) {
+        words[i] = CCL_LANE(v, i);
     }
 }
 
+CCL_DEVICE ccl_vec16 reduce_vec16_of(const uint32_t *words)
+{
+    ccl_vec16 v;
+#pragma unroll
+    for (uint32_t i = 0; i < 4; i++) {
+        CCL_LANE(v, i) = words[i];
+    }
+    return v;
+}
+
+#define RT_WORDS 4
 #define RT_NAME(x) reduce_##x
 #define RT_BODY "reduce_vector_type.h"
 #include "reduce_types.h"
+#undef RT_WORDS
 #undef RT_NAME
 #undef RT_BODY
-
-#define REDUCE_BY_TYPE(type, call)             \
-    switch (type) {                            \
-    case 0: reduce_##call##_i8 ARGS; break;    \
-    case 1: reduce_##call##_u8 ARGS; break;    \
-    case 2: reduce_##call##_i32 ARGS; break;   \
-    case 3: reduce_##call##_u32 ARGS; break;   \
-    case 4: reduce_##call##_i64 ARGS; break;   \
-    case 5: reduce_##call##_u64 ARGS; break;   \
-    case 6: reduce_##call##_f16 ARGS; break;   \
-    case 7: reduce_##call##_f32 ARGS; break;   \
-    case 8: reduce_##call##_f64 ARGS; break;   \
-    case 9: reduce_##call##_bf16 ARGS; break;  \
-    case 10: reduce_##call##_e4m3 ARGS; break; \
-    default: reduce_##call##_e5m2 ARGS; break; \
-    }
-
-CCL_DEVICE uint64_t reduce_scalar_bits(CCL_PARTS p)
-{
-    return p->parts & CCL_PARTS_SCALAR_AT ? reduce_get_bytes(p->scalar, p->esize) : p->scalar;
-}
 
 CCL_DEVICE void reduce_scale(CCL_PARTS p, uint64_t dst, uint64_t src, uint64_t count)
 {
     const uint64_t scalar = reduce_scalar_bits(p);
 #define ARGS (dst, src, count, scalar)
-    REDUCE_BY_TYPE(p->type, scale)
+    REDUCE_BY_TYPE(p->type, reduce_scale)
 #undef ARGS
 }
 
@@ -74,7 +54,7 @@ CCL_DEVICE void reduce_join(CCL_PARTS p, REDUCE_PLACES to, uint32_t num_to, REDU
     }
     const uint32_t low = ccl_uniform((uint32_t)bits & 15);
 #define ARGS (redop, n, to, num_to, in, count, low)
-    REDUCE_BY_TYPE(p->type, join)
+    REDUCE_BY_TYPE(p->type, reduce_join)
 #undef ARGS
 }
 

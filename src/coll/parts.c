@@ -17,6 +17,7 @@
 #define HOST_PAIR_MIN (32u << 10)    /* the same where all send and receive: nobody is idle, so a step is only a cost */
 #define HOST_GRID_BYTES (512u << 10) /* host: a block and rank, before another block is worth its start */
 #define HOST_STREAM_BYTES (3u << 20) /* as plan.c */
+#define LL_JOIN_BYTES (128u << 10) /* GPU: all-reduce of one hop, bytes of all inputs together */
 #define MAX_BYTES (1ull << 47)
 
 struct ccl_parts {
@@ -124,19 +125,23 @@ static cclResult_t measure(cclComm_t comm, const struct ccl_coll_call *call, str
 
 /* ---- choices, by what all ranks know alike ---- */
 
-/* Largest part of a pair that goes by LL. Joining waits for all anyway, and the alternative takes two hops and a handshake. */
+/* Largest part of a pair that goes by LL. Joining waits for all anyway, and the alternative takes two hops and a handshake; but an all-reduce of one hop
+ * moves n times as much, which a GPU feels earlier. */
 static uint64_t ll_limit(cclComm_t comm, const struct ccl_coll_call *call)
 {
-    uint64_t cap = comm->props.is_host ? CCL_LL_SRC_BYTES - 64 : CCL_LL_SRC_BYTES / 2;
-    uint64_t most = (uint64_t)comm->agreed.ll_max;
-    if (!comm->props.is_host || call->op == CCL_OP_ALL_TO_ALL_V || comm->agreed.variant == cclVariantStaged) {
+    const bool host = comm->props.is_host, all_reduce = call->op == CCL_OP_ALL_REDUCE;
+    uint64_t cap = host ? CCL_LL_SRC_BYTES - 64 : CCL_LL_SRC_BYTES / 2, most = (uint64_t)comm->agreed.ll_max;
+    if (call->op == CCL_OP_ALL_TO_ALL_V || comm->agreed.variant == cclVariantStaged ||
+        (!host && is_reduction(call->op) && comm->n > CCL_PARTS_LL_JOINS)) {
         return 0;
     }
     if (comm->agreed.variant == cclVariantLL) {
         return cap;
     }
-    if (call->op == CCL_OP_ALL_REDUCE) {
+    if (all_reduce && host) {
         most = most < 8192 ? 8192 : most;
+    } else if (all_reduce) {
+        most = most < LL_JOIN_BYTES / (uint64_t)comm->n ? most : LL_JOIN_BYTES / (uint64_t)comm->n;
     }
     return most < cap ? most : cap;
 }
@@ -205,6 +210,33 @@ static void choose_copying(cclComm_t comm, const struct ccl_coll_call *call, uin
     a->c.flags |= same && comm->props.is_host && comm->n > 2 ? CCL_F_FORCE_STAGED : 0u;
 }
 
+/* LL: the pairs say it all on the host; a GPU is told in fewer words, which cost time at the start of a kernel. */
+static void choose_ll(cclComm_t comm, const struct ccl_coll_call *call, uint64_t part, struct ccl_parts *s)
+{
+    struct ccl_k_parts_args *a = &s->args;
+    const uint32_t op = call->op;
+    struct ccl_tune tune = {.blocks = 1, .threads = 1};
+    s->kernel = CCL_KERNEL_parts_ll;
+    a->c.piece_bytes = part;
+    a->c.part_bytes = part;
+    a->parts = 0;
+    if (!comm->props.is_host) {
+        a->src_part = op == CCL_OP_ALL_TO_ALL || op == CCL_OP_REDUCE_SCATTER || op == CCL_OP_SCATTER ? part : 0;
+        a->c.dst_part = op == CCL_OP_ALL_TO_ALL || op == CCL_OP_GATHER ? part : 0;
+        a->to_ranks = a->from_ranks = 0;
+        for (int r = 0; r < comm->n; r++) {
+            a->to_ranks |= (uint64_t)(pairs_of(s)[r].send_bytes != 0) << r;
+            a->from_ranks |= (uint64_t)(pairs_of(s)[r].recv_bytes != 0) << r;
+        }
+        for (a->unit_lanes = 0; 1 << a->unit_lanes < comm->n; a->unit_lanes++) {
+        }
+        ccl_tune_parts_ll(comm, part, a->unit_lanes, &tune);
+        tune.threads += CCL_GPU_HELPER_THREADS;
+    }
+    s->grid = (uint32_t)tune.blocks;
+    s->threads = (uint32_t)tune.threads;
+}
+
 /* Chunks of equal size, a multiple of the grid when there are several. */
 static void choose_reducing(cclComm_t comm, const struct ccl_coll_call *call, struct ccl_parts *s)
 {
@@ -256,10 +288,7 @@ static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct
     CCL_TRY(measure(comm, call, s));
     const bool ll = part <= ll_limit(comm, call) && call->op != CCL_OP_ALL_TO_ALL_V;
     if (ll) {
-        s->kernel = CCL_KERNEL_parts_ll;
-        s->grid = s->threads = 1;
-        a->parts = 0;
-        a->c.piece_bytes = part;
+        choose_ll(comm, call, part, s);
     } else if (reduces) {
         choose_reducing(comm, call, s);
         for (uint64_t r = 0; r < n; r++) {

@@ -52,6 +52,17 @@ static void tune_ll(uint64_t part_bytes, int n, struct ccl_tune *tune)
     }
 }
 
+/* parts_ll on a GPU: a thread has 8 bytes of one rank. Blocks as above, so that it has them once where there are enough. */
+void ccl_tune_parts_ll(cclComm_t comm, uint64_t part_bytes, uint32_t unit_lanes, struct ccl_tune *tune)
+{
+    const uint64_t pairs = part_bytes != 0 ? (part_bytes + 7) / 8 << unit_lanes : 1, most = CCL_GPU_THREADS;
+    const int wanted = pairs <= most ? 1 : pairs <= 8 * most ? 8 : pairs <= 16 * most ? 16 : 32;
+    tune->blocks = wanted < comm->agreed.blocks ? wanted : comm->agreed.blocks;
+    tune->threads = round_waves((pairs + (uint64_t)tune->blocks - 1) / (uint64_t)tune->blocks, CCL_GPU_THREADS);
+    const uint64_t enough = (pairs + (uint64_t)tune->threads - 1) / (uint64_t)tune->threads;
+    tune->blocks = enough < (uint64_t)tune->blocks ? (int)enough : tune->blocks;
+}
+
 uint32_t ccl_tune_vectors(cclComm_t comm) { return strncmp(comm->props.arch, "sm_", 3) == 0 ? 8 : 4; }
 
 /* Few blocks that store directly: bulk copies, if one block a unit is no loss even beside a second communicator. Pieces and their bytes are measured. */

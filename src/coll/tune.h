@@ -20,5 +20,7 @@ struct ccl_tune {
 uint32_t ccl_tune_vectors(cclComm_t comm);
 /* For a part of so many bytes a rank. comm_sms, threads: what the caller asks for, or CCL_UNSET; threads are rounded up to whole waves. */
 void ccl_tune(cclComm_t comm, int variant, uint64_t part_bytes, int comm_sms, int threads, struct ccl_tune *tune);
+/* parts_ll on a GPU with 2^unit_lanes threads for 8 bytes of a part: blocks and data threads. */
+void ccl_tune_parts_ll(cclComm_t comm, uint64_t part_bytes, uint32_t unit_lanes, struct ccl_tune *tune);
 
 #endif

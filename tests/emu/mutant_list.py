@@ -24,8 +24,14 @@ def ll(name, what, edits, **more):
     return Mutant(name, what, edits, case="ll_3", only=LL, kernels=["ll_3"], **more)
 
 
+def parts_ll(name, what, edits, only=PARTS | REDUCE):
+    return Mutant(name, what, edits, case="parts_ll", only=only, kernels=["parts_ll"], schedules=40, source="kernels/parts_ll.hip")
+
+
 def coll(kernel, name, what, edits):
     return Mutant(name, what, edits, case=kernel, only={"parts": PARTS, "reduce": REDUCE, "p2p": P2P}[kernel], kernels=[kernel])
+
+
 def gemm(name, what, arch, edits, kernel="nk_bf16_256"):
     return Mutant(name, what, edits, case="gemm_hook", kernels=[kernel], source="tests/emu/litmus/gemm_hook.hip", arch=arch)
 
@@ -200,6 +206,24 @@ MUTANTS = [
     coll("p2p", "p2p_next_early", "threads take the next move before all have read the last one",
          [("kernels/p2p.hip", "        ccl_move_rows(b->move.dst, bytes, b->move.src, bytes, 1, bytes, 0);\n        ccl_block_release_system();",
            "        ccl_move_rows(b->move.dst, bytes, b->move.src, bytes, 1, bytes, 0);\n        ccl_fence_release_system();")]),
+    parts_ll("parts_ll_peer_skipped", "rank 1 gets nothing",
+             [("kernels/parts_ll_packets.h", "        if (l.to && l.peer != a->rank) {", "        if (l.to && l.peer != 1 && l.peer != a->rank) {")]),
+    parts_ll("parts_ll_tag_off_by_one", "packets of the last operation are taken too",
+             [("kernels/parts_ll_packets.h", "CCL_LANE(q, 1) != n || CCL_LANE(q, 3) != n", "CCL_LANE(q, 1) - n + 2 > 2 || CCL_LANE(q, 3) - n + 2 > 2")]),
+    parts_ll("parts_ll_second_tag_ignored", "the second packet of a pair is not looked at",
+             [("kernels/parts_ll_packets.h", "CCL_LANE(q, 1) != n || CCL_LANE(q, 3) != n", "CCL_LANE(q, 1) != n")]),
+    parts_ll("parts_ll_order", "inputs are joined beginning with the last rank",
+             [("kernels/reduce_unit_type.h", "    words[0] = ccl_of_lane(unit[0], first);\n    words[1] = ccl_of_lane(unit[1], first);",
+               "    words[0] = ccl_of_lane(unit[0], first + n - 1);\n    words[1] = ccl_of_lane(unit[1], first + n - 1);"),
+              ("kernels/reduce_unit_type.h", "        words[0] = ccl_of_lane(unit[0], first + r);\n        words[1] = ccl_of_lane(unit[1], first + r);",
+               "        words[0] = ccl_of_lane(unit[0], first + r - 1);\n        words[1] = ccl_of_lane(unit[1], first + r - 1);")], only=REDUCE),
+    parts_ll("parts_ll_half_wave", "lanes of the second half of a wave are joined with those of the first",
+             [("kernels/kernel.h", "    lane |= ccl_tid() & 32;\n", "")], only=REDUCE),
+    parts_ll("parts_ll_tail_overrun", "the last unit writes 8 bytes whatever is left",
+             [("kernels/parts_ll_packets.h", "l.bytes = !mine ? 0 : left < 8 ? left : 8;", "l.bytes = !mine ? 0 : 8;")]),
+    parts_ll("parts_ll_barrier_removed", "data threads read the operation number before it is drawn",
+             [("kernels/parts_ll_packets.h", "        ccl_block_sync();\n        n = CCL_TAG(sh.entry);", "        n = CCL_TAG(sh.entry);"),
+              ("kernels/parts_ll_packets.h", "            ccl_block_sync();\n            n = CCL_TAG(sh->entry);", "            n = CCL_TAG(sh->entry);")]),
     # the GEMM core
     gemm("gemm_wait_second", "the second half of a block is read before its last loads are waited for", "gfx950",
          [("kernels/gemm_cdna_direct_step.h", "GEMM_WAIT_VM(GEMM_LOADS);", "GEMM_WAIT_VM(GEMM_LOADS + 1);")]),

@@ -4,9 +4,9 @@
  * memory model, whatever the order of its waves and the fate of its stores: all ranks of a communicator in one process, a device each, up to three
  * operations deep under one scheduler with a seed. A rank's memory is checked at the moment its kernel ends.
  *
- *   schedules [--arch gfx942] [--kernel NAME] [--schedules N] [--seed S] [--slots K] [--replace FILE] [--only KINDS] [--colls] [--repeat] [--list]
+ *   schedules [--arch gfx942] [--kernel NAME] [--schedules N] [--seed S] [--slots K] [--replace FILE] [--only KINDS] [--colls | --small] [--repeat] [--list]
  *
- * --colls: the collectives beside all-gather, and sends and receives. --repeat: every kernel's schedules a second time, which must take as many steps. A failure prints the words that repeat it. */
+ * --colls: the collectives beside all-gather, and sends and receives, none by LL. --small: those collectives, by LL where they are small. --repeat: every kernel's schedules a second time, which must take as many steps. A failure prints the words that repeat it. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +17,8 @@
 #include "schedules.h"
 
 #define MOST_STEPS 16000000u /* of a gang; good ones take up to eight million */
+
+#define SMALL 0x80000000u /* beside DO_...: collectives beside all-gather go by LL where they are small */
 
 /* The kernel that a case is about, how many ranks, which operations lead to it, most operations of a gang. */
 static const struct kernel_case {
@@ -52,6 +54,9 @@ static const struct kernel_case {
     {"reduce", 3, DO_REDUCE, 3},
     {"p2p", 3, DO_P2P, 3},
     {"colls", 4, DO_COLLS | DO_DIRECT, 3},
+    {"parts_ll", 3, DO_PARTS | DO_REDUCE | SMALL, 3},
+    {"parts_ll_8", 8, DO_PARTS | DO_REDUCE | SMALL, 1},
+    {"parts_ll_9", 9, DO_PARTS | DO_REDUCE | SMALL, 1}, /* more lanes than ranks */
 };
 #define NUM_CASES (sizeof(cases) / sizeof(cases[0]))
 
@@ -60,7 +65,7 @@ static struct options {
     int schedules;
     unsigned only;
     uint64_t seed;
-    bool repeat, colls;
+    bool repeat, colls, small;
 } opt = {.arch = "gfx942", .schedules = 12, .seed = 1, .only = ~0u};
 
 static const struct ccl_emu_gangs *emu;
@@ -235,7 +240,7 @@ static void free_world(void)
 /* The sum of the steps. A mismatch is the end of its communicator. */
 static uint64_t run_case(const struct kernel_case *c)
 {
-    const unsigned kinds = (c->kinds & opt.only) != 0 ? c->kinds & opt.only : c->kinds;
+    const unsigned all = c->kinds & ~SMALL, kinds = (all & opt.only) != 0 ? all & opt.only : all;
     uint64_t state = opt.seed, sum = 0, most = 0;
     int made = 0;
     for (int i = 0; i < opt.schedules; i++) {
@@ -303,6 +308,10 @@ static void read_options(int argc, char **argv)
             opt.colls = true;
             continue;
         }
+        if (strcmp(word, "--small") == 0) {
+            opt.small = true;
+            continue;
+        }
         if (strcmp(word, "--list") == 0) {
             for (size_t k = 0; k < NUM_CASES; k++) {
                 printf("%s\n", cases[k].kernel);
@@ -333,10 +342,11 @@ static void read_options(int argc, char **argv)
     }
 }
 
-/* Are the cases asked for about all-gather, or about the other collectives? Those want short rings, which a communicator of few blocks has. */
+/* Are the cases asked for about all-gather, or about the other collectives? Those want short rings, which a communicator of few blocks has, or LL. */
 static bool is_asked(const struct kernel_case *c)
 {
-    return opt.kernel != NULL ? strcmp(opt.kernel, c->kernel) == 0 : opt.colls == ((c->kinds & DO_COLLS) != 0);
+    const bool colls = (c->kinds & DO_COLLS) != 0, small = (c->kinds & SMALL) != 0;
+    return opt.kernel != NULL ? strcmp(opt.kernel, c->kernel) == 0 : opt.small ? small : opt.colls == colls && !small;
 }
 
 static void start_backend(void)
@@ -347,7 +357,10 @@ static void start_backend(void)
     setenv("CCL_BACKEND", backend, 1);
     setenv("FAKE_GPU_DEVICES", devices, 1);
     for (size_t i = 0; i < NUM_CASES; i++) {
-        if (is_asked(&cases[i]) && (cases[i].kinds & DO_COLLS)) {
+        if (is_asked(&cases[i]) && (cases[i].kinds & SMALL)) {
+            setenv("CCL_MAX_BLOCKS", "8", 0);
+            setenv("CCL_LL_MAX", "131072", 0);
+        } else if (is_asked(&cases[i]) && (cases[i].kinds & DO_COLLS)) {
             setenv("CCL_MAX_BLOCKS", "1", 0);
         }
     }

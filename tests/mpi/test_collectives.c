@@ -5,6 +5,7 @@
 /* CTEST: ranks 1 2 3 4 8; labels mpi host quick; timeout 60; args small */
 /* CTEST: ranks 3 5; labels mpi host; timeout 120; args full */
 /* CTEST: ranks 3; labels mpi host; timeout 60; args small; env CCL_VARIANT=staged; name staged */
+/* CTEST: ranks 3; labels mpi host; timeout 60; args small; env CCL_LL_MAX=0; name push */
 /* CTEST: ranks 3; labels mpi host; timeout 60; gpu 0; args small; env CCL_HOST_THREADS=1 CCL_VARIANT=ll; name ll */
 #include <string.h>
 

@@ -55,12 +55,14 @@ CCL_DEVICE uint64_t gpu_aligned(uint64_t addr, uint64_t align)
 #define CCL_KERNEL(name, type) CCL_KERNEL_BOUNDS(name, type, 0, 0)
 #define CCL_KERNEL_WORLD(name, world, threads, blocks) CCL_KERNEL_BOUNDS(name, struct ccl_k_coll_args, 0, 0)
 #define CCL_KERNEL_WORDS(name, world, threads, blocks) CCL_KERNEL_BOUNDS(name, struct ccl_k_words_args, 0, 0)
-#define CCL_LL_WORDS
+#define CCL_KERNEL_PARTS_LL(name, threads) CCL_KERNEL_BOUNDS(name, struct ccl_k_parts_args, 0, 0)
 #define CCL_NO_UNROLL
+#define CCL_LL_WORDS
 #define CCL_NEED_NOW(x) ((void)(x))
 #define CCL_DEAD_GRACE_NS 0u
 #define CCL_ADVERT_BODY "advert_packets.h"
 #define CCL_LL_BODY "ll_packet_body.h"
+#define CCL_PARTS_LL_BODY "parts_ll_packets.h"
 #if CCL_FLAT_UNITS
 #define CCL_PUSH_DIRECT_BODY "push_direct_vectors.h"
 #define CCL_ONE_EXIT 0
@@ -81,6 +83,7 @@ CCL_DEVICE uint32_t ccl_wave_any(uint32_t x) { return x; } /* each lane is a thr
 void ccl_warp_sync(void);
 void ccl_pause(void);
 void gpu_maybe_yield(void);
+uint32_t ccl_of_lane(uint32_t v, uint32_t lane);
 uint32_t ccl_warp_ballot(uint32_t x);
 uint64_t ccl_warp_first_u64(uint64_t v);
 void ccl_barrier_arrive(uint32_t barrier);
@@ -165,5 +168,6 @@ CCL_DEVICE void ccl_store_packet_system(uint64_t addr, uint32_t a, uint32_t b, u
 uint64_t ccl_clock_ns(void);
 
 #define CCL_ARGS CCL_CONST const struct ccl_k_coll_args *
+#define CCL_PARTS CCL_CONST const struct ccl_k_parts_args *
 
 #endif

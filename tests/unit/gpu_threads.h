@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
+#ifndef RANKS
 #define RANKS 4
+#endif
 #define GRID 6
 #define THREADS 128
 #define STACK (48u << 10)
@@ -22,6 +24,7 @@ struct block {
     uint32_t index, grid, threads, alive, arrived, turn;
     uint32_t named_arrived[16], named_turn[16];
     uint64_t told[THREADS / 32 + 1]; /* lanes of a warp to each other */
+    uint32_t of_lane[THREADS / 32 + 1][32];
     uint32_t warp_alive[THREADS / 32 + 1], warp_arrived[THREADS / 32 + 1], warp_turn[THREADS / 32 + 1];
     char *shared;
     kernel_fn fn;
@@ -104,6 +107,16 @@ uint32_t ccl_warp_ballot(uint32_t x)
     uint32_t all = (uint32_t)b->told[w];
     ccl_warp_sync();
     return all;
+}
+
+uint32_t ccl_of_lane(uint32_t v, uint32_t lane)
+{
+    uint32_t *all = running->block->of_lane[running->tid / 32];
+    all[running->tid % 32] = v;
+    ccl_warp_sync();
+    v = all[lane];
+    ccl_warp_sync();
+    return v;
 }
 
 uint64_t ccl_warp_first_u64(uint64_t v)

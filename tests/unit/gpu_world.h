@@ -269,7 +269,7 @@ static void prepare(uint32_t r, const struct call *c, uint32_t round)
     }
 }
 
-static void gather(const struct call *c, uint32_t round)
+__attribute__((unused)) static void gather(const struct call *c, uint32_t round)
 {
     for (uint32_t r = 0; r < world; r++) {
         prepare(r, c, round);
@@ -287,7 +287,7 @@ static void gather(const struct call *c, uint32_t round)
 }
 
 /* The kernels with the world compiled in, in place of the general ones. */
-static kernel_fn of_world(kernel_fn any, uint32_t n)
+__attribute__((unused)) static kernel_fn of_world(kernel_fn any, uint32_t n)
 {
     static const kernel_fn ll[] = {ccl_k_ll_2, ccl_k_ll_3, ccl_k_ll_4}, push[] = {ccl_k_push_2, ccl_k_push_3, ccl_k_push_4};
     return any == ccl_k_ll_n ? ll[n - 2] : any == ccl_k_push_n ? push[n - 2] : any;

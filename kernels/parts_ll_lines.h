@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * LL on a CPU for all collectives but all-gather (included by host.c); lines as in ll_line_body.h. Every rank stores a line to every other, an empty one
+ * parts_ll on a CPU (included by parts_ll.hip); lines as in ll_line_body.h. Every rank stores a line to every other, an empty one
  * where it has nothing to send: so a rank that leaves n has heard from all (E), also where one rank sends and the others only receive. */
 #include "ll_line.h"
 #include "parts_begin.h"
@@ -53,6 +53,9 @@ CCL_DEVICE void parts_ll_run(CCL_PARTS p)
     if (__builtin_expect((uint32_t)entry & CCL_OP_STOPPED, 0)) {
         return; /* a replay after an error: nothing leaves, peers have seen abort */
     }
+    if (ccl_bid() != 0) {
+        return; /* a grid made for a GPU, of which there is a stand-in on the CPU */
+    }
     CCL_TRACE_NOTE(a, n, CCL_TRACE_START);
     for (uint32_t d = 1; d < a->n; d++) {
         const uint32_t peer = ccl_rotate(a, d);
@@ -91,5 +94,3 @@ CCL_DEVICE void parts_ll_run(CCL_PARTS p)
     }
     CCL_TRACE_NOTE(a, n, CCL_TRACE_END);
 }
-
-CCL_KERNEL(parts_ll, struct ccl_k_parts_args) { parts_ll_run(a); }
