@@ -17,7 +17,7 @@
 #include "schedules.h"
 
 #define MOST_STEPS 16000000u /* of a gang; good ones take up to eight million */
-#define MOST_STEPS_LL 100000000u /* a thousand waves of LL that all poll for a slow one */
+#define MOST_STEPS_LL 1000000000u /* a thousand waves of LL that all poll for a slow one */
 
 #define SMALL 0x80000000u /* beside DO_...: collectives beside all-gather go by LL where they are small */
 
