@@ -3,8 +3,6 @@
  * Where the numbers come from: docs/performance.md. All ranks must choose alike, so nothing here depends on a pointer. */
 #include "coll/tune.h"
 
-#include <string.h>
-
 #define GRID_BYTES (256u << 10) /* host: per block and rank, before another block is worth its start */
 #define WAVE_THREADS 64         /* blocks are whole waves of any device */
 #define TUNE_VECTORS 4u      /* of a thread and piece; staged: two pieces are on their way where a thread could hold one of eight */
@@ -63,7 +61,7 @@ void ccl_tune_parts_ll(cclComm_t comm, uint64_t part_bytes, uint32_t unit_lanes,
     tune->blocks = enough < (uint64_t)tune->blocks ? (int)enough : tune->blocks;
 }
 
-uint32_t ccl_tune_vectors(cclComm_t comm) { return strncmp(comm->props.arch, "sm_", 3) == 0 ? 8 : 4; }
+uint32_t ccl_tune_vectors(cclComm_t comm) { return ccl_comm_on_nvidia(comm) ? 8 : 4; }
 
 /* Few blocks that store directly: bulk copies, if one block a unit is no loss even beside a second communicator. Pieces and their bytes are measured. */
 static void tune_bulk(cclComm_t comm, uint64_t part_bytes, int blocks, struct ccl_tune *tune)

@@ -5,6 +5,8 @@
 #ifndef CCL_COMM_H
 #define CCL_COMM_H
 
+#include <string.h>
+
 #include "args.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/monitor.h"
@@ -135,6 +137,12 @@ struct cclComm {
 
     struct cclComm *next; /* list of the process, under its lock */
 };
+
+/* Is the device one of NVIDIA's? Their kernels have ways of their own. */
+static inline bool ccl_comm_on_nvidia(const struct cclComm *comm)
+{
+    return strncmp(comm->props.arch, "sm_", 3) == 0;
+}
 
 /* Collective over the ranks to be. config may be NULL. On success *out is owned by the caller. */
 cclResult_t ccl_comm_create(const cclUniqueId *id, int n, int rank, const cclConfig_t *config, cclComm_t *out);

@@ -32,7 +32,7 @@ void ccl_comm_layout(cclComm_t comm, struct ccl_k_layout *lay)
 {
     uint64_t n = (uint64_t)comm->n, blocks = (uint64_t)comm->agreed.blocks;
     memset(lay, 0, sizeof(*lay));
-    const bool host = comm->props.is_host, nvidia = strncmp(comm->props.arch, "sm_", 3) == 0;
+    const bool host = comm->props.is_host, nvidia = ccl_comm_on_nvidia(comm);
     uint64_t most = RING_SLOT_MAX, total = RING_TOTAL_BYTES;
     lay->flag_stride = comm->props.flag_stride;
     lay->flag_row = (uint32_t)ccl_round_up(n * lay->flag_stride, FLAG_ROW);

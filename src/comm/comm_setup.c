@@ -126,7 +126,7 @@ static cclResult_t say_hello(cclComm_t comm, const cclConfig_t *config, cclComm_
 static int64_t default_ll_max(const struct cclComm *comm, bool is_host, bool crowded)
 {
     if (!is_host) {
-        return comm->n <= 4 && !comm->agreed.shared_ring && strncmp(comm->props.arch, "sm_", 3) == 0 ? 128 << 10 : 64 << 10;
+        return comm->n <= 4 && !comm->agreed.shared_ring && ccl_comm_on_nvidia(comm) ? 128 << 10 : 64 << 10;
     }
     return crowded ? 4 << 10 : 256;
 }
