@@ -32,9 +32,50 @@
         }                                                           \
     } while (0)
 
+/* Lanes behind the end, which store nothing, take the last one: nothing branches. */
 CCL_DEVICE float GEMM_F(gemm_bias)(uint64_t bias, uint32_t index, uint32_t count)
 {
-    return index < count ? (float)((CCL_AS1 const GEMM_ELEMENT *)bias)[index] : 0.0f;
+    return (float)((CCL_AS1 const GEMM_ELEMENT *)bias)[index < count ? index : count - 1];
+}
+
+/* Row of a thread's elements in fragment i of its wave, first of 8 columns in pair q of fragments. */
+CCL_DEVICE uint32_t GEMM_F(gemm_row)(uint32_t thread, int i)
+{
+    const uint32_t p = (thread & 15) + 16 * (uint32_t)i;
+    return (thread >> 8) * (GEMM_ROWS / 2) + (GEMM_KM_PAIRS ? gemm_column_of(p) : p);
+}
+CCL_DEVICE uint32_t GEMM_F(gemm_column)(uint32_t thread, int q) { return (thread >> 6 & 3) * 64 + (thread >> 4 & 3) * 8 + 32 * (uint32_t)q; }
+
+/* All of the bias that a thread needs, ahead of the first store: loads and stores retire in order, so a wait for a load behind stores would be one for these. */
+CCL_DEVICE void GEMM_F(gemm_biases)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, float by_column[2][8], float by_row[GEMM_FRAGMENTS])
+{
+    const uint32_t thread = ccl_afresh(ccl_tid());
+    uint32_t row = (uint32_t)tile->row, rows = tile->rows, col = tile->col, cols = tile->cols;
+    CCL_AFRESH(g); /* addresses are worked out here: kept across the K loop they would spill */
+    CCL_AFRESH(row);
+    CCL_AFRESH(rows);
+    CCL_AFRESH(col);
+    CCL_AFRESH(cols);
+
+    for (int i = 0; i < GEMM_FRAGMENTS; i++) {
+        by_row[i] = 0;
+    }
+    if (g->bias_kind == CCL_GEMM_BIAS_BY_ROW) {
+#pragma unroll
+        for (int i = 0; i < GEMM_FRAGMENTS; i++) {
+            by_row[i] = GEMM_F(gemm_bias)(g->bias + row * 2ull, GEMM_F(gemm_row)(thread, i), rows);
+        }
+    }
+    for (uint32_t r = 0; r < 16; r++) {
+        by_column[r / 8][r % 8] = 0;
+    }
+    if (g->bias_kind == CCL_GEMM_BIAS_BY_COLUMN) {
+#pragma unroll
+        for (uint32_t r = 0; r < 16; r++) {
+            by_column[r / 8][r % 8] = GEMM_F(gemm_bias)(g->bias + col * 2ull, GEMM_F(gemm_column)(thread, (int)(r / 8)) + r % 8, cols);
+        }
+    }
+    ccl_wait_loads();
 }
 
 CCL_DEVICE void GEMM_F(gemm_store)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, gemm_f32x4 acc[GEMM_FRAGMENTS][4],
@@ -42,25 +83,17 @@ CCL_DEVICE void GEMM_F(gemm_store)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile
 {
     typedef GEMM_ELEMENT vector __attribute__((ext_vector_type(8)));
     const bool whole = tile->cols >= GEMM_COLUMNS || tile->cols % 8 == 0; /* each chunk of 8 columns is inside or outside */
-    const uint32_t bias = g->bias_kind;
+    float by_column[2][8], by_row[GEMM_FRAGMENTS];
 
+    GEMM_F(gemm_biases)(g, tile, by_column, by_row);
 #pragma unroll
     for (int q = 0; q < 2; q++) {
-        float by_column[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-        if (bias == CCL_GEMM_BIAS_BY_COLUMN) {
-            const uint32_t thread = ccl_afresh(ccl_tid()), column = (thread >> 6 & 3) * 64 + (thread >> 4 & 3) * 8 + 32 * (uint32_t)q;
-            for (uint32_t r = 0; r < 8; r++) {
-                by_column[r] = GEMM_F(gemm_bias)(g->bias + tile->col * (uint64_t)2, column + r, tile->cols);
-            }
-        }
 #pragma unroll
         for (int i = 0; i < GEMM_FRAGMENTS; i++) {
             /* Computed afresh for each fragment: addresses and masks of lanes kept across the K loop, or for all of them, would spill. */
             const uint32_t thread = ccl_afresh(ccl_tid());
-            const uint32_t p = (thread & 15) + 16 * (uint32_t)i, row = (thread >> 8) * (GEMM_ROWS / 2) + (GEMM_KM_PAIRS ? gemm_column_of(p) : p);
-            const uint32_t column = (thread >> 6 & 3) * 64 + (thread >> 4 & 3) * 8 + 32 * (uint32_t)q;
+            const uint32_t row = GEMM_F(gemm_row)(thread, i), column = GEMM_F(gemm_column)(thread, q);
             const bool swapped = GEMM_KN_DIRECT && (thread >> 4 & 1) != 0, there = row < tile->rows && column < tile->cols;
-            const float by_row = bias == CCL_GEMM_BIAS_BY_ROW ? GEMM_F(gemm_bias)(g->bias + tile->row * 2, row, tile->rows) : 0.0f;
             const uint32_t offset = (row * (uint32_t)g->ldc + column) * 2;
             uint64_t places = lanes_places;
             if (tile->more != 0) {
@@ -70,7 +103,7 @@ CCL_DEVICE void GEMM_F(gemm_store)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile
 
             for (int r = 0; r < 8; r++) {
                 float x = acc[i][2 * q + r / 4][r % 4], y = acc[i][2 * q + 1 - r / 4][r % 4];
-                v[r] = (GEMM_ELEMENT)((swapped ? y : x) + by_column[r] + by_row);
+                v[r] = (GEMM_ELEMENT)((swapped ? y : x) + by_column[q][r] + by_row[i]);
             }
             const gemm_u32x4 w = __builtin_bit_cast(gemm_u32x4, v);
             if (whole) {

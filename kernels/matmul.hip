@@ -12,8 +12,9 @@
 #endif
 #include "matmul_tasks.h"
 
-/* ISA matmul_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 95
- * ISA matmul_km_kn_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 94 */
+/* ISA matmul_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 95, epilogue 128
+ * ISA matmul_km_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 95, epilogue 16
+ * ISA matmul_km_kn_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 94, epilogue 16 */
 
 #if defined(CCL_ON_NVIDIA) && defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #include "matmul_wgmma.h"

@@ -274,6 +274,38 @@ BAD_MATRIX(bad_matrix_flight, x = next; next = src[i * 512 + ccl_tid()])
 /* ISA bad_matrix_busy: vgpr 64, sgpr 106, mfma 4, busy 90, expect busy, cdna */
 BAD_MATRIX(bad_matrix_busy, __builtin_amdgcn_s_barrier(); x = src[i * 512 + ccl_tid()])
 
+/* A matrix loop, then `number` times two vectors to places whose addresses are in `to`, each time behind `before`. */
+#define BAD_EPILOGUE(name, number, before)                                                                                           \
+    BAD(name, CCL_AS1 matrix_input *src, CCL_AS1 uint64_t *to, uint64_t n)                                                           \
+    {                                                                                                                                \
+        matrix_sums s = {};                                                                                                          \
+        uint64_t place[2] = {to[0], to[1]};                                                                                          \
+        _Pragma("clang loop unroll(disable)") for (uint64_t i = 0; i < n; i++)                                                       \
+        {                                                                                                                            \
+            s = __builtin_amdgcn_mfma_f32_16x16x16f16(src[ccl_tid()], src[ccl_tid()], s, 0, 0, 0);                                   \
+        }                                                                                                                            \
+        typedef uint32_t words __attribute__((ext_vector_type(4)));                                                                  \
+        _Pragma("unroll") for (int i = 0; i < number * 2; i++)                                                                       \
+        {                                                                                                                            \
+            before;                                                                                                                  \
+            __builtin_amdgcn_raw_buffer_store_b128(__builtin_bit_cast(words, s), __builtin_amdgcn_make_buffer_rsrc((void *)place[i % 2], 0, 1u << 20, 0x27000), \
+                                                   (int)ccl_tid() * 16 + i * 8192, 0, 0);                                            \
+        }                                                                                                                            \
+    }
+
+/* ISA bad_epilogue_inside: vgpr 64, sgpr 106, epilogue 8, expect loads behind the first store, cdna */
+BAD_EPILOGUE(bad_epilogue_inside, 4, place[i % 2] = ccl_uniform_u64(*(volatile CCL_AS1 uint64_t *)&to[i % 2]))
+
+/* ISA bad_epilogue_drain: vgpr 64, sgpr 106, epilogue 8, expect waits retire stores, cdna */
+BAD_EPILOGUE(bad_epilogue_drain, 4, ccl_wait_loads())
+
+/* ISA bad_epilogue_stores: vgpr 64, sgpr 106, epilogue 8, expect stores on the longest way, cdna */
+BAD_EPILOGUE(bad_epilogue_stores, 3, (void)0)
+
+/* The stores stand in the K loop.
+ * ISA bad_epilogue_none: vgpr 64, sgpr 106, epilogue 8, expect no way from the K loop, cdna */
+BAD_MATRIX(bad_epilogue_none, src[i] = x)
+
 /* ISA bad_matrix_none: vgpr 64, sgpr 106, mfma 4, expect no loop with matrix instructions, cdna */
 BAD(bad_matrix_none, word *p) { p[ccl_tid()] = 2; }
 #endif

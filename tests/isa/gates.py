@@ -16,6 +16,8 @@
 #   age N             between a load in the K loop and the wait for it stand at least N matrix instructions of the wave
 #   flight N          behind each wait for loads in the K loop at least N loads are in flight
 #   busy N            per cent of the time that the matrix pipes are busy in the K loop, by the model in cycles.py
+#   epilogue N        behind the K loop the longest way to the end of a tile stores N times 16 bytes; behind the first of these stores it loads nothing, at most one wait
+#                     retires stores, and none stands directly in front of a store
 #   expect WORD       tests/isa/bad.hip only: some complaint has this word
 #
 # A name may have * and ?, and @ARCH behind it; the last line that fits counts, and the same numbers hold for the traced form. Always: no spills, no scratch memory, no calls, no
@@ -28,6 +30,7 @@ import re
 import sys
 
 import code_object
+import epilogue
 import flow
 import matrix
 
@@ -146,6 +149,8 @@ def check_kernel(kernel, arch, budget):
             bad += check_tiles(kernel, arch, budget, key == 'pairs')
     if 'mfma' in budget:
         bad += matrix.check(kernel, arch, budget)
+    if 'epilogue' in budget:
+        bad += epilogue.check(kernel, arch, budget)
     return bad
 
 
