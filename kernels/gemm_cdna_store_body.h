@@ -10,7 +10,10 @@
 #define GEMM_ELEMENT _Float16
 #endif
 
-#ifdef GEMM_LATE_PLACES
+/* CCL_TEST_BASES_INSIDE, which the gates must refuse: each place is looked up in memory ahead of each store. */
+#if defined(CCL_TEST_BASES_INSIDE)
+#define GEMM_PLACE(d) ccl_uniform_u64(*(const volatile uint64_t *)&tile->others[d])
+#elif defined(GEMM_LATE_PLACES)
 #define GEMM_PLACE(d)                                                                   \
     ((uint64_t)(uint32_t)__builtin_amdgcn_readlane((int)(places >> 32), (int)(d)) << 32 | \
      (uint32_t)__builtin_amdgcn_readlane((int)places, (int)(d)))

@@ -22,7 +22,11 @@
 static_assert(sizeof(struct matmul_shared) <= CCL_MATMUL_BLOCK_BYTES, "");
 
 /* Found when the K loop is over: in it scalar registers are few. */
+#if defined(CCL_TEST_BASES_INSIDE)
+#define MATMUL_OTHERS(a, sh, t) matmul_set_others(a, sh, &(t))
+#else
 #define MATMUL_OTHERS(a, sh, t)
+#endif
 CCL_DEVICE uint64_t matmul_place(const struct matmul_feed *f, const struct ccl_k_gemm_tile *t, uint32_t d)
 {
     return d < t->more ? matmul_other(f->a, f->sh, t, d) : 0;

@@ -47,9 +47,21 @@ CCL_DEVICE uint64_t parts_place(const struct parts_walk *w)
     _Pragma("unroll") for (uint32_t i = 0; i < (same ? 1 : side); i++) {            \
         v[i] = ccl_load_stream_vec16(from[i] + (place));                            \
     }
+/* CCL_TEST_BASES_INSIDE, which the gates must refuse: where a peer's window lies is looked up in the table of windows ahead of each store. */
+#if defined(CCL_TEST_BASES_INSIDE)
+#define PARTS_TABLE const uint64_t table = CCL_PTR(const struct ccl_k_comm, a->comm)->win;
+#define PARTS_TO(i) (to[i] - a->peer[ccl_rotate(a, d + i)].win + parts_look_up(table, ccl_rotate(a, d + i), a->expect_id))
+CCL_DEVICE uint64_t parts_look_up(uint64_t table, uint32_t peer, uint32_t id)
+{
+    return *CCL_PTR(const volatile uint64_t, table + ((uint64_t)peer * CCL_WINDOWS + id) * 8);
+}
+#else
+#define PARTS_TABLE
+#define PARTS_TO(i) to[i]
+#endif
 #define PARTS_STORE(v, place)                                                       \
     _Pragma("unroll") for (uint32_t i = 0; i < side; i++) {                         \
-        ccl_store_stream_vec16(to[i] + (place), v[same ? 0 : i]);                   \
+        ccl_store_stream_vec16(PARTS_TO(i) + (place), v[same ? 0 : i]);             \
     }
 
 /* The vectors for the rotations d..d+side-1; side and same are constants. */
@@ -58,6 +70,7 @@ CCL_DEVICE void parts_tiles(CCL_PARTS p, const uint32_t side, const uint32_t sam
     CCL_ARGS a = &p->c;
     uint64_t from[PARTS_SIDE], to[PARTS_SIDE];
     ccl_vec16 v[PARTS_SIDE], next[PARTS_SIDE];
+    PARTS_TABLE
 #pragma unroll
     for (uint32_t i = 0; i < side; i++) {
         from[i] = a->src + parts_pair(p, ccl_rotate(a, d + i))->send_off;

@@ -88,8 +88,8 @@ CCL_DEVICE struct push_place push_place_of(CCL_ARGS a, const struct push_walk *w
     return p;
 }
 
-/* CCL_PART_INSIDE, which the gates must refuse: bases looked up in every step. */
-#if defined(CCL_PART_INSIDE)
+/* CCL_TEST_BASES_INSIDE, which the gates must refuse: bases looked up in every step. */
+#if defined(CCL_TEST_BASES_INSIDE)
 #define PUSH_TO(a, end, d, base) push_base(a, end, d)
 #else
 #define PUSH_TO(a, end, d, base) (base)

@@ -8,16 +8,16 @@
 struct push_end {
     uint64_t base; /* where this rank's part starts there; 0 = stage it, or own part in place */
     uint32_t at;   /* step last seen of it as a source */
-#if defined(CCL_PART_INSIDE)
+#if defined(CCL_TEST_BASES_INSIDE)
     uint64_t where;
 #endif
 };
 
-/* Where this rank's part starts at the rank d rotations on. CCL_PART_INSIDE, for measurements only: looked up again in every step, as if it were not
+/* Where this rank's part starts at the rank d rotations on. CCL_TEST_BASES_INSIDE, for measurements only: looked up again in every step, as if it were not
  * known before the loop. */
 CCL_DEVICE uint64_t push_base(CCL_ARGS a, const struct push_end *end, uint32_t d)
 {
-#if defined(CCL_PART_INSIDE)
+#if defined(CCL_TEST_BASES_INSIDE)
     if (d != 0 && end[d].base != 0) {
         return push_resolve(a, ccl_rotate(a, d), *(const volatile uint64_t *)&end[d].where);
     }
@@ -93,7 +93,7 @@ CCL_DEVICE void push_hear(CCL_ARGS a, uint32_t world, struct push_block *b, uint
         if (bad == CCL_BAD_NONE && b->end != 0 && d >= b->job.ch.to_first && d < b->job.ch.to_last) {
             uint64_t to = push_resolve(a, peer, where);
             b->end[d].base = to;
-#if defined(CCL_PART_INSIDE)
+#if defined(CCL_TEST_BASES_INSIDE)
             b->end[d].where = where;
 #endif
             if (to & 15) {

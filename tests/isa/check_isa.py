@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 #
-# CTest isa.<arch>: the gates (gates.py) on the code objects of one architecture, then that they reject what they must: every kernel of bad.hip, and the direct
-# all-gather with bases looked up inside the loop (inside.hip). The table is printed, and compared with the one
-# in docs/kernels.md when the compiler is the one named there; --write renews it.
+# CTest isa.<arch>: the gates (gates.py) on the code objects of one architecture, then that they reject what they must: every kernel of bad.hip, and
+# loops with bases looked up inside (inside.py). The tables are printed, and compared with those in docs/kernels.md when the compiler is the one named there; --write
+# renews them.
 import argparse
 import os
 import re
@@ -11,8 +11,8 @@ import sys
 import tempfile
 
 import code_object
-import flow
 import gates
+import inside
 import matrix
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -42,27 +42,6 @@ def check_rejections(clang, arch, folder):
             print(f'bad.hip: {kernel.name} for {arch.name}: no complaint with "{want}", but {said}')
             failed += 1
     return failed, tried
-
-
-def check_inside(clang, arch, folder, before_and_after):
-    """The direct loop with bases looked up inside is rejected. before_and_after: the kernels as they are."""
-    kernel = compile_kernels(clang, arch.name, os.path.join(HERE, 'inside.hip'), os.path.join(folder, 'inside.co'))['ccl_k_push_8']
-    said = gates.check_kernel(kernel, arch, gates.budget_of(gates.read_budgets(gates.budget_files()), kernel, arch))
-    failed = not any('tile loop' in text for text in said)
-    if failed:
-        print(f'push_8 with bases inside the loop for {arch.name}: no complaint about its tile loop, but {said}')
-    print('\ndirect all-gather, 8 destinations          stores  waits that retire stores  fewest in flight behind a wait')
-    for name, k in (('bases looked up inside the loop', kernel), ('as it is', before_and_after['ccl_k_push_8'])):
-        loops = [loop for loop in k.loops if loop.inner and stores_of(k, loop) >= 8 and any(i.load and i.wide for i in k.loop_code(loop))]
-        for loop in loops or [l for l in k.loops if stores_of(k, l) >= 8 and any(i.load and i.wide for i in k.loop_code(l))][:1]:
-            drains = flow.count_drains(k, loop, arch) if loop.inner else None
-            numbers = (drains.retiring, drains.low) if drains else ('not an innermost loop', '')
-            print(f'{name:42}  {stores_of(k, loop):6}  {numbers[0]!s:>24}  {numbers[1]!s:>30}')
-    return failed
-
-
-def stores_of(kernel, loop):
-    return sum(i.store and i.wide for i in kernel.loop_code(loop))
 
 
 def doc_table(rows):
@@ -152,10 +131,13 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         wrong, number = check_rejections(args.clang, arch, folder)
         failed += wrong
-        if arch.cdna:
-            failed += check_inside(args.clang, arch, folder, all_kernels)
+        wrong_bases, bases_rows = inside.check(compile_kernels, args.clang, arch, folder, all_kernels) if arch.cdna else (0, [])
+        failed += wrong_bases
     doc = os.path.join(ROOT, 'docs', 'kernels.md')
     failed += check_doc(doc, 'isa', arch, version, doc_table(rows), args.write)
+    if bases_rows:
+        print('\n' + inside.table(bases_rows))
+        failed += check_doc(doc, 'bases', arch, version, inside.table(bases_rows), args.write)
     if matrix_rows:
         print('\n' + matrix_table(matrix_rows))
         failed += check_doc(doc, 'matrix', arch, version, matrix_table(matrix_rows), args.write)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The direct all-gather for 8 ranks with bases looked up in each step: what the gates must reject, and the "before" of their table. */
-#define CCL_PART_INSIDE
+ * The direct all-gather for 8 ranks with bases looked up in each step: what the gates must reject, and the "before" of their table.
+ * Compiled with CCL_TEST_BASES_INSIDE. */
 #include "push_common.h"
 
 #include CCL_PUSH_BODY
