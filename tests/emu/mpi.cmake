@@ -67,8 +67,8 @@ foreach(arch ${emu_built})
 endforeach()
 foreach(arch ${emu_built})
   add_emu_schedules(schedules_small.${arch} TIMEOUT 120 ARGS --arch ${arch} --small --schedules 6)
-  # One test a case: 19, 54 and 136 s of a processor on gfx90a, four times as long on a busy machine. With 8 and 9 ranks a schedule that lets a wave starve while
-  # a thousand others poll takes up to 300 million steps, so some schedules take half a minute and most take a tenth of a second.
+  # One test a case: 19, 54 and 136 s of a processor on gfx90a, 33, 195 and 225 s on a busy machine. With 8 and 9 ranks a thousand waves poll for one that the
+  # scheduler passes over: up to 300 million steps a schedule, so that few schedules take most of the time.
   foreach(case parts_ll parts_ll_8 parts_ll_9)
     add_emu_schedules(schedules_small_long.${arch}.${case} TIMEOUT 1800 ARGS --arch ${arch} --kernel ${case} --schedules 200 --seed 2 LABELS long)
   endforeach()
