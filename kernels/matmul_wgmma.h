@@ -90,6 +90,50 @@ CCL_DEVICE uint32_t wgmma_find(const struct ccl_k_matmul_tma_args *args, struct 
     return 1;
 }
 
+#define WGMMA_AHEAD 8 /* ready words that are looked at in one trip to memory */
+
+/* Groups from this one on that are in the workspace; they may then be read. */
+CCL_DEVICE uint32_t wgmma_arrived(const struct ccl_k_matmul_args *a, const struct matmul_shared *sh, uint32_t unit, uint32_t group)
+{
+    const struct ccl_k_map map = a->map;
+    const uint64_t words = a->space + 8 * ccl_map_ready(&map, unit, group);
+    uint64_t w[WGMMA_AHEAD];
+    uint32_t count = 0;
+#pragma unroll
+    for (uint32_t i = 0; i < WGMMA_AHEAD; i++) {
+        w[i] = group + i < map.groups ? ccl_load_relaxed_system_u64(words + 8 * i) : 0;
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < WGMMA_AHEAD; i++) {
+        count += count == i && CCL_TAG(w[i]) == sh->epoch && CCL_VALUE(w[i]) >= 1;
+    }
+    ccl_fence_acquire_system(); /* pairs with the release in front of the words */
+    return count;
+}
+
+/* Until the K block from `at` on has arrived. Failed: later ones are not waited for, since nothing is stored any more. */
+CCL_DEVICE void wgmma_await(struct matmul_feed *f, uint32_t unit, uint32_t at)
+{
+    MATMUL_ARGS a = f->a;
+    const uint32_t k = a->map.k, width = a->map.k_per_flag * a->map.tile_k, need = at + WGMMA_BLOCK_K < k ? at + WGMMA_BLOCK_K : k;
+    uint32_t group = f->ready / width;
+    while (f->ready < need) {
+        uint32_t count = 0;
+#if !defined(CCL_TRACED) /* a trace has every wait */
+        count = wgmma_arrived(a, f->sh, unit, group);
+#endif
+        if (count == 0) {
+            if (!matmul_await(a, f->sh, unit, group)) {
+                f->ready = k;
+                return;
+            }
+            count = 1;
+        }
+        group += count;
+        f->ready = (uint64_t)group * width < k ? group * width : k;
+    }
+}
+
 /* The thread that takes tiles and loads A. What it does for a K block must take less time than multiplying one. */
 CCL_DEVICE void wgmma_load_a(const struct ccl_k_matmul_tma_args *args, struct matmul_shared *sh, struct wgmma_pipe *pipe, uint32_t memory)
 {
@@ -124,7 +168,7 @@ CCL_DEVICE void wgmma_load_a(const struct ccl_k_matmul_tma_args *args, struct ma
             const uint32_t to = memory + stage * WGMMA_STAGE_BYTES, bar = full + 8 * stage;
             wgmma_barrier_wait(empty + 8 * stage, parity);
             if (at + WGMMA_BLOCK_K > feed.ready && feed.ready < k) {
-                matmul_feed_wait(&feed, unit, at, at + WGMMA_BLOCK_K); /* failed: the block is multiplied, whatever it is, and not stored */
+                wgmma_await(&feed, unit, at); /* failed: the block is multiplied, whatever it is, and not stored */
                 wgmma_fence_loads();
             }
             wgmma_barrier_expect(bar, bytes);

@@ -15,6 +15,7 @@
 #define MOST_GROUPS 8    /* of K: coarse flags are faster, some are needed to begin early */
 #define MOST_GROUPS_BULK 32 /* where single threads fetch and wait */
 #define BULK_FETCHERS 24 /* boxes of 16 KiB on their way, enough for a link of 50 GB/s */
+#define BULK_FETCHERS_LEAST 6 /* of a rank, where several share that link */
 #define MOST_FETCHED (1u << 28) /* elements of a fetch that a GPU's threads count in 32 bits */
 #define FINEST_TILE 32u  /* that a workspace made without a config has ready words for */
 #define FINEST_TILE_K 64u
@@ -117,10 +118,14 @@ static cclResult_t fill_map(const char *who, const struct ccl_matmul_world *worl
     CCL_CHECK(c->group_m == CCL_UNSET || (c->group_m >= 1 && (uint32_t)c->group_m <= walked), cclInvalidArgument, CCL_COLL,
               "%s: config: group_m is %d, but there are %u rows of tiles of gemm_tile_m %u in %s", who, c->group_m, walked, map->tile_m,
               map->columns ? "m" : "a shard");
-    /* GPU: what runs at one time is a patch that its cache holds; behind the own shard as many units as the blocks compute at one time, for they arrive together. */
-    const uint32_t patch = world->is_host ? 4 : world->core == CCL_MATRIX_CORE_wgmma ? 16 : 8, at_once = world->is_host ? 1 : (uint32_t)world->auto_blocks / map->tiles_n;
-    map->group_m = c->group_m != CCL_UNSET ? (uint32_t)c->group_m : own != 0 ? (own < patch ? own : patch) : 1;
-    map->group_remote = map->columns && c->group_m != CCL_UNSET ? (uint32_t)c->group_m : at_once <= 1 || rest == 0 ? 1 : at_once < rest ? at_once : rest;
+    /* GPU: what runs at one time is a patch that its cache holds; what is fetched is walked by as many units as the blocks compute at one time, for they arrive
+     * together. Core wgmma: by two at least, since with one no two blocks that run at the same time share B. */
+    const bool wgmma = !world->is_host && world->core == CCL_MATRIX_CORE_wgmma;
+    const uint32_t patch = world->is_host ? 4 : wgmma ? 16 : 8, blocks = world->is_host ? 1 : (uint32_t)world->auto_blocks / map->tiles_n;
+    const uint32_t fewest = wgmma ? 2 : 1, at_once = blocks > fewest ? blocks : fewest;
+    const uint32_t band = map->own_fetched && world->shared_host ? at_once : patch;
+    map->group_m = c->group_m != CCL_UNSET ? (uint32_t)c->group_m : own != 0 ? (own < band ? own : band) : 1;
+    map->group_remote = map->columns && c->group_m != CCL_UNSET ? (uint32_t)c->group_m : rest == 0 ? 1 : at_once < rest ? at_once : rest;
     const uint64_t tiles = (uint64_t)units * map->tiles_n;
     const uint64_t fetches = !hbm ? 0
                              : map->pushes ? (uint64_t)own * map->groups * (map->ranks - 1)
@@ -144,7 +149,8 @@ static cclResult_t choose_grid(const char *who, const struct ccl_matmul_world *w
     CCL_CHECK(c->num_fetch_sms == CCL_UNSET || (c->num_fetch_sms >= 1 && c->num_fetch_sms <= grid), cclInvalidArgument, CCL_COLL,
               "%s: config: num_fetch_sms is %d, but there are %d blocks (comm_sms)", who, c->num_fetch_sms, grid);
     if (plan->map.fetches != 0) {
-        const int all = grid > 4 ? grid / 4 : 1, bulk = grid < BULK_FETCHERS ? grid : BULK_FETCHERS;
+        const int share = world->shared_host && world->one_device ? BULK_FETCHERS / world->ranks : BULK_FETCHERS;
+        const int all = grid > 4 ? grid / 4 : 1, bulk = least(grid, share > BULK_FETCHERS_LEAST ? share : BULK_FETCHERS_LEAST);
         c->num_fetch_sms = c->num_fetch_sms != CCL_UNSET ? c->num_fetch_sms : plan->bulk ? bulk : all;
     }
     plan->fetchers = plan->map.fetches != 0 ? (uint32_t)c->num_fetch_sms : 0;
