@@ -106,7 +106,7 @@ part_fused() {
     local op
     rm -f "$out/$part.n$gpus.json"
     for op in all_gather_matmul matmul_all_gather; do
-        if "$bench" --help | grep -q "^  $op "; then
+        if "$bench" --help | grep "^  $op " >/dev/null; then # not -q: the program's writes must not fail
             measure "$gpus" $op --M 1024,4096,16384 --N 3584,14336 --K 8192 --dtype fp16
         else
             say_missing fused "ccl_bench has no operation $op"

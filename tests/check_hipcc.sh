@@ -42,8 +42,8 @@ for file in "$source"/kernels/*.hip; do
         complain "$hipcc does not compile $stem.hip"
         continue
     fi
-    "$readelf" -h "$object" | grep -q 'ABI Version: *2$' || complain "$stem: not ABI version 2, which is code object version 4"
-    "$readelf" -h "$object" | grep -qi '0x53f' || complain "$stem: not for gfx90a with any setting of xnack and sramecc"
+    "$readelf" -h "$object" | grep 'ABI Version: *2$' >/dev/null || complain "$stem: not ABI version 2, which is code object version 4"
+    "$readelf" -h "$object" | grep -i '0x53f' >/dev/null || complain "$stem: not for gfx90a with any setting of xnack and sramecc"
     "$readelf" --notes "$object" >>"$folder/notes"
 done
 rm -f "$folder/log" "$folder"/probe.*

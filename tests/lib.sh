@@ -47,7 +47,7 @@ has_mpi_headers() {
 }
 
 is_installed() {
-    dpkg -s "$1" 2>/dev/null | grep -q '^Status: .* installed$'
+    dpkg -s "$1" 2>/dev/null | grep '^Status: .* installed$' >/dev/null # not -q, which ends early and fails the writer
 }
 
 # What is needed: package | group | test that makes the package unnecessary | what is left out without it ("" = nothing works).
