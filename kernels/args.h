@@ -185,8 +185,11 @@ enum {
     CCL_F_FLAT_DST = 16,    /* the rows of each part of the output are contiguous */
     CCL_F_YIELD = 32,       /* host: give the core away between two polls (ranks outnumber cores) */
     CCL_F_BULK = 128,       /* NVIDIA: store flat parts by bulk copies, if the launch has shared memory for pieces */
-    CCL_F_STREAM = 64       /* host: the data do not fit the caches, store around them */
+    CCL_F_STREAM = 64,      /* host: the data do not fit the caches, store around them */
+    CCL_F_PACE_AT = 16      /* NVIDIA: the flags from this bit on are 0 or a CCL_PACE */
 };
+/* Flat parts are stored a piece a step, by so many warps of each block, 1 << shift vectors a thread. */
+#define CCL_PACE(warps, shift) ((uint32_t)(warps) | (uint32_t)(shift) << 8)
 
 /* All-gather and barrier: every kernel of the LL and push families. A "part" is what one rank contributes: rows x row_bytes. It is cut
  * into tiles of tile_rows x tile_bytes, these (where a ring slot is smaller) into pieces; pieces are numbered row-major over

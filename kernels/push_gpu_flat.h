@@ -185,7 +185,11 @@ CCL_DEVICE void push_flat_many(CCL_ARGS a, uint32_t world, const struct push_end
         return;
     }
 #endif
-    push_flat_direct(a, &job, end, 0, world);
+    if (a->flags >> CCL_F_PACE_AT) {
+        push_flat_paced(a, end, world);
+    } else {
+        push_flat_direct(a, &job, end, 0, world);
+    }
 }
 
 /* The only piece of a block, which v holds, to all. */

@@ -273,6 +273,7 @@ cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, stru
         a.flags |= CCL_F_BULK;
         plan->shared_bytes = tune.bulk_pieces * a.flat_piece;
     }
+    a.flags |= a.flat_piece != 0 ? tune.pace << CCL_F_PACE_AT : 0u;
     plan->threads += !comm->props.is_host && c.variant == cclVariantLL ? CCL_GPU_HELPER_THREADS : 0;
     /* On a GPU, who stages keeps step with all peers, LL hears from all, and a partitioned block has one peer. */
     bool groups = comm->props.is_host || by_pair || c.variant == cclVariantDirect;

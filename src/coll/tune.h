@@ -13,6 +13,7 @@ struct ccl_tune {
     int blocks;           /* most that pay, at most the agreed ones */
     int threads;          /* of a block, without helpers */
     uint64_t piece_bytes; /* largest piece where the caller gives no tile */
+    uint32_t pace;        /* CCL_PACE of flat parts that are stored directly, 0: as fast as blocks and threads can */
     uint32_t bulk_pieces; /* pieces that direct keeps in flight by bulk copies, 0: it moves them in registers */
 };
 
