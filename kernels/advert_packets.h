@@ -25,7 +25,7 @@ CCL_DEVICE void ccl_advert_send(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t
 /* One look at peer's advert n: ABSENT, or what ccl_advert_wait_for returns. Word 0 is judged first: an LL advert has no words 2 to 7. The acquire load of word 0
  * comes last, so what it acquires covers all of it. */
 CCL_DEVICE uint32_t ccl_advert_look(CCL_ARGS a, uint64_t line, uint32_t n, uint32_t words, uint64_t first, uint64_t second,
-                                    uint64_t *where)
+                                    uint64_t *also, uint64_t *where)
 {
     ccl_vec16 q[3];
     uint32_t all = 1;
@@ -47,21 +47,24 @@ CCL_DEVICE uint32_t ccl_advert_look(CCL_ARGS a, uint64_t line, uint32_t n, uint3
         return CCL_ADVERT_ABSENT;
     }
     *where = (uint64_t)CCL_LANE(q[2], 2) << 32 | CCL_LANE(q[2], 0);
+    if (also) {
+        *also = second = (uint64_t)CCL_LANE(q[1], 2) << 32 | CCL_LANE(q[1], 0);
+    }
     const uint32_t same = CCL_LANE(q[0], 0) == (uint32_t)first && CCL_LANE(q[0], 2) == (uint32_t)(first >> 32) &&
                           CCL_LANE(q[1], 0) == (uint32_t)second && CCL_LANE(q[1], 2) == (uint32_t)(second >> 32);
     return same ? CCL_BAD_NONE : CCL_BAD_MISMATCH;
 }
 
-/* Wait for peer's advert n and compare it: the signature with mine, words 2 and 3 with first, 4 and 5 with second; *where gets its words 6 and 7. Lanes of a
- * wave leave together, those whose peers have not come with CCL_BAD_STOP when another one has seen an error. */
+/* Wait for peer's advert n and compare it: the signature with mine, words 2 and 3 with first, 4 and 5 with second, or with `also` they go there; *where gets
+ * its words 6 and 7. Lanes of a wave leave together, those whose peers have not come with CCL_BAD_STOP when another one has seen an error. */
 CCL_DEVICE uint32_t ccl_advert_wait_for(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t peer, uint32_t words, uint64_t first, uint64_t second,
-                                        uint64_t *where)
+                                        uint64_t *also, uint64_t *where)
 {
     const uint64_t line = ccl_advert_addr(a, ccl_ctl_in(a, world, a->rank), n, peer);
     uint32_t found = CCL_ADVERT_ABSENT, bad = CCL_BAD_NONE;
     for (uint32_t polls = 1; ccl_wave_any(found == CCL_ADVERT_ABSENT); polls++) {
         if (found == CCL_ADVERT_ABSENT) {
-            found = ccl_advert_look(a, line, n, words, first, second, where);
+            found = ccl_advert_look(a, line, n, words, first, second, also, where);
         }
         if (found == CCL_ADVERT_ABSENT) {
             /* The second look of ccl_slow_poll is the next one of this loop, at all words: a peer that died may have stored only some of them. */

@@ -15,10 +15,10 @@ CCL_DEVICE void ccl_advert_send(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t
     }
 }
 
-/* Wait for peer's advert n and compare it: the signature with mine, words 2 and 3 with first, 4 and 5 with second; *where gets its words 6 and 7. Word 0 is
+/* Wait for peer's advert n and compare it: the signature with mine, words 2 and 3 with first, 4 and 5 with second, or with `also` they go there; *where gets its words 6 and 7. Word 0 is
  * judged first: a peer that runs LL in n shows it by the tag of its LL line only. */
 CCL_DEVICE uint32_t ccl_advert_wait_for(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t peer, uint32_t words, uint64_t first, uint64_t second,
-                                        uint64_t *where)
+                                        uint64_t *also, uint64_t *where)
 {
     (void)world;
     uint32_t bad = CCL_BAD_NONE;
@@ -36,10 +36,13 @@ CCL_DEVICE uint32_t ccl_advert_wait_for(CCL_ARGS a, uint32_t world, uint32_t n, 
         if (bad) {
             return bad;
         }
-        if (i < 6 && CCL_VALUE(w) != (uint32_t)((i < 4 ? first : second) >> 32 * (i % 2))) {
+        if (i < (also ? 4u : 6u) && CCL_VALUE(w) != (uint32_t)((i < 4 ? first : second) >> 32 * (i % 2))) {
             return CCL_BAD_MISMATCH;
         }
         got = got >> 32 | (uint64_t)CCL_VALUE(w) << 32;
+        if (i == 5 && also) {
+            *also = got;
+        }
     }
     *where = got;
     return CCL_BAD_NONE;

@@ -237,6 +237,9 @@ enum {
     CCL_PARTS_TO_ROOT = 32  /* reduce: only root gets the results */
 };
 
+#define CCL_QUEUE_VECTORS 8 /* NVIDIA, reduce: of 16 bytes and a thread, in dynamic shared memory (copy_queue.h) */
+#define CCL_PARTS_BULK_BYTES 32768 /* NVIDIA: tile of a bulk copy of parts; */
+#define CCL_PARTS_BULK_STAGES 3    /* so many in dynamic shared memory: two blocks a unit have room */
 #define CCL_PARTS_LL_JOINS 32 /* parts_ll on a GPU: ranks whose elements it joins, at most */
 #define CCL_GPU_PAIRS 64 /* ranks of a communicator whose pairs fit the arguments of a kernel; on the host as many as there are */
 
@@ -261,6 +264,8 @@ struct ccl_k_parts_args {
     uint64_t count;                 /* reduce: elements of the whole input; SCATTER: of a part */
     uint64_t owner_stride, chunk_stride, piece;
     uint64_t chunks;
+    uint64_t from_where;            /* reduce on a GPU: where the input is, as c.where; 0: in no window, or owners may not read it there */
+    uint64_t shard;                 /* reduce on a GPU without rings: elements of an owner, which has those from rank * shard on; SCATTER: count */
     struct ccl_k_pair pair[CCL_GPU_PAIRS]; /* by rank; the host backend copies only the first n */
 };
 

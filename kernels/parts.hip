@@ -200,12 +200,18 @@ CCL_DEVICE void parts_own(CCL_PARTS p, const struct parts_block *b)
     CCL_ARGS a = &p->c;
     CCL_CONST const struct ccl_k_pair *pair = parts_pair(p, a->rank);
     const uint64_t from = a->src + pair->send_off, to = a->dst + pair->recv_off;
+#if defined(CCL_ON_NVIDIA)
+    if (from != to) {
+        parts_stream_all(p, b, 0, 1);
+    }
+#else
     const uint32_t chunks = from != to ? parts_chunks(p, b, pair->recv_bytes) : 0;
     CCL_NO_UNROLL
     for (uint32_t c = 0; c < chunks; c++) {
         const uint64_t off = parts_off(p, b, c), left = pair->recv_bytes - off;
         parts_move(to + off, from + off, left < a->piece_bytes ? left : a->piece_bytes, a->flags & CCL_F_STREAM);
     }
+#endif
 }
 
 /* Chunks that this block pushes piece by piece, and drains. Who does both says DIRECT to those it stores to directly: nobody in lockstep waits for its DONE. */
@@ -270,7 +276,7 @@ CCL_KERNEL_LARGE(parts, struct ccl_k_parts_args)
         if (own_first) {
             parts_own(a, &b); /* while the adverts travel */
         }
-        if (parts_meet(a, &b)) {
+        if (parts_meet(a, &b, 0, 0)) {
             if (!own_first) {
                 parts_own(a, &b);
             }

@@ -32,6 +32,19 @@ CCL_DEVICE CCL_CONST const struct ccl_k_pair *parts_pair(CCL_PARTS p, uint32_t r
 #define PARTS_RANKS CCL_GPU_PAIRS
 #endif
 
+/* Reductions on a GPU: an advert also says where the input is, for owners that read it there (reduce_flat.h). */
+#if defined(CCL_ON_HOST)
+#define PARTS_PULLS(p) 0
+#else
+#define PARTS_PULLS(p) ((p)->parts & CCL_PARTS_REDUCE)
+#endif
+
+/* Reductions: does this rank get results of others? */
+CCL_DEVICE uint32_t parts_receives(CCL_PARTS p, uint32_t rank)
+{
+    return !(p->parts & CCL_PARTS_SCATTER) && (!(p->parts & CCL_PARTS_TO_ROOT) || rank == p->root);
+}
+
 /* What a block knows about the rank some rotations on. All threads go by these copies. */
 struct parts_end {
     uint64_t base;    /* where what it gets from me starts there; 0: stage it */
@@ -62,7 +75,7 @@ CCL_DEVICE uint32_t parts_advert_value(CCL_PARTS p, uint32_t peer, uint32_t w)
     switch (w / 2) {
     case 0: return w == 0 ? p->c.sig : p->c.desc.word1;
     case 1: v = pair->send_bytes; break;
-    case 2: v = pair->recv_bytes; break;
+    case 2: v = PARTS_PULLS(p) ? p->from_where : pair->recv_bytes; break;
     default: v = p->c.where != 0 ? p->c.where + pair->recv_off : 0; break;
     }
     return (uint32_t)(w % 2 == 0 ? v : v >> 32);
@@ -86,11 +99,11 @@ CCL_DEVICE uint32_t parts_chunks(CCL_PARTS p, const struct parts_block *b, uint6
     return bytes <= piece ? (bytes != 0 && b->job.first == 0) : push_count((bytes + piece - 1) / piece, b->job.first, b->job.stride);
 }
 
-/* May the rank d rotations on store into user memory of this rank, by its block of this index? */
+/* May the rank d rotations on store into user memory of this rank, or read it, by its block of this index? */
 CCL_DEVICE uint32_t parts_exposed(CCL_PARTS p, const struct parts_block *b, uint32_t d)
 {
     if (p->parts & CCL_PARTS_REDUCE) {
-        return p->c.where != 0 && b->job.chunks != 0;
+        return (p->c.where != 0 || (PARTS_PULLS(p) && p->from_where != 0)) && b->job.chunks != 0;
     }
     return p->c.where != 0 && parts_chunks(p, b, parts_pair(p, ccl_rotate(&p->c, d))->recv_bytes) != 0;
 }
@@ -160,7 +173,7 @@ CCL_DEVICE uint32_t parts_enter(CCL_PARTS p, struct parts_block *b)
     if (t == 0) {
         b->sh->entry = ccl_enter(a);
         b->sh->bad = CCL_BAD_NONE;
-        b->sh->staged = 0;
+        b->sh->staged = b->sh->odd = b->sh->late = b->sh->drain = 0;
         *b->words_out = 0;
     }
     ccl_block_sync();
@@ -174,6 +187,9 @@ CCL_DEVICE uint32_t parts_enter(CCL_PARTS p, struct parts_block *b)
     }
     CCL_TRACE_NOTE_FIRST(a, n, CCL_TRACE_START);
     if (low == 0 && ccl_afresh(t) < CCL_WARP) {
+        if (PARTS_PULLS(p) && p->from_where != 0) {
+            ccl_fence_release_system(); /* what earlier kernels of the stream left in this device's cache: peers may read it where it is */
+        }
         parts_advert_send(p, n, t, CCL_WARP);
         ccl_warp_sync(); /* the adverts of all lanes are out */
         ccl_fence_advert_system(a);
@@ -189,8 +205,9 @@ CCL_DEVICE uint32_t parts_enter(CCL_PARTS p, struct parts_block *b)
     return 1;
 }
 
-/* Wait for the adverts of all peers (E, and R of the shared ring), compare, resolve where to store; sh->staged: something I send must be. */
-CCL_DEVICE uint32_t parts_meet(CCL_PARTS p, struct parts_block *b)
+/* Wait for the adverts of all peers (E, and R of the shared ring), compare, resolve where to store; sh->staged: something I send must be.
+ * pulls, a constant, for reductions: from gets where the inputs are, by rotation. Then sh->late: some rank's input or output is not in a window; sh->odd: something is not mapped here. */
+CCL_DEVICE uint32_t parts_meet(CCL_PARTS p, struct parts_block *b, const uint32_t pulls, uint64_t *from)
 {
     CCL_ARGS a = &p->c;
     const uint32_t t = ccl_afresh(ccl_tid()), n = b->job.n, copies = !(p->parts & CCL_PARTS_REDUCE);
@@ -202,8 +219,8 @@ CCL_DEVICE uint32_t parts_meet(CCL_PARTS p, struct parts_block *b)
         for (uint32_t d = 1 + t; d < a->n; d += CCL_WARP) {
             const uint32_t peer = ccl_rotate(a, d);
             CCL_CONST const struct ccl_k_pair *pair = parts_pair(p, peer);
-            uint64_t where = 0;
-            const uint32_t bad = ccl_advert_wait_for(a, 0, n, peer, 8, pair->recv_bytes, pair->send_bytes, &where);
+            uint64_t where = 0, input = 0;
+            const uint32_t bad = ccl_advert_wait_for(a, 0, n, peer, 8, pair->recv_bytes, pair->send_bytes, pulls ? &input : 0, &where);
             if (bad) {
                 push_set_bad(a, b->sh, bad, peer);
             } else {
@@ -213,6 +230,16 @@ CCL_DEVICE uint32_t parts_meet(CCL_PARTS p, struct parts_block *b)
                 b->end[d].in = copies ? parts_chunks(p, b, pair->recv_bytes) : 0;
                 if (base == 0 && pair->send_bytes != 0) {
                     b->sh->staged = 1;
+                }
+                if (pulls) {
+                    const uint32_t receives = parts_receives(p, peer);
+                    from[d] = push_resolve_at(a, peer, input, 0);
+                    if (input == 0 || (receives && where == 0)) {
+                        b->sh->late = 1;
+                    }
+                    if (from[d] == 0 || (receives && base == 0)) {
+                        b->sh->odd = 1;
+                    }
                 }
             }
             if (ccl_wave_any(bad)) {

@@ -268,7 +268,7 @@ CCL_DEVICE uint32_t ccl_advert_value(CCL_ARGS a, uint32_t w)
 /* The same where every rank sends the same to all. */
 CCL_DEVICE uint32_t ccl_advert_wait(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t peer, uint32_t words, uint64_t *where)
 {
-    return ccl_advert_wait_for(a, world, n, peer, words, a->part_bytes, a->part_bytes, where);
+    return ccl_advert_wait_for(a, world, n, peer, words, a->part_bytes, a->part_bytes, 0, where);
 }
 
 /* ---- scrub ---- */

@@ -10,7 +10,8 @@
  * 7, ...; without the look-ahead 1, 3, 5, ... and 2, 4, ... With DIRECT where the source stores results directly, DONE for its last result.
  * Slots: result c of an owner tells that it has read contribution c; a rank contributes c + 2 (K = 1: c + 1) only after it has drained the results of c, so
  * an owner that holds these may store the result over that of c. Who gets no result gets a credit instead.
- * Bytes moved per rank, input S, all-reduce: reads S and writes (n-1)/n S to rings; reads S, writes S results. */
+ * Bytes moved per rank, input S, all-reduce: reads S and writes (n-1)/n S to rings; reads S, writes S results.
+ * Without rings (reduce_flat.h), on GPUs where all inputs and outputs are in windows: reads S, writes S. */
 #include "parts_begin.h"
 #include "reduce_elements.h"
 
@@ -20,6 +21,7 @@
         uint32_t words_out;                 \
         struct parts_end end[PARTS_RANKS];  \
         uint64_t in[PARTS_RANKS];           \
+        uint64_t from[PARTS_RANKS];         \
         uint64_t to[PARTS_RANKS + 1];       \
         uint32_t num_to;                    \
     } name
@@ -28,6 +30,7 @@ struct reduce_block {
     struct parts_block b;
     uint64_t *in, *to; /* where the elements of a piece come from, by rank; where they go */
     uint32_t *num_to;
+    uint64_t *from;     /* inputs in windows, by rotation; null where owners never read them there */
 };
 
 struct reduce_piece {
@@ -37,6 +40,7 @@ struct reduce_piece {
 CCL_DEVICE struct reduce_piece reduce_piece_of(CCL_PARTS p, const struct parts_block *b, uint32_t c, uint32_t owner)
 {
 #if !defined(__AMDGCN__) || __clang_major__ >= 16 /* clang 15: "illegal SGPR to VGPR copy" */
+    c = ccl_uniform(c);
     CCL_AFRESH(c); /* no 64-bit counter of its own */
 #endif
     const uint64_t chunk = b->job.first + (uint64_t)c * b->job.stride;
@@ -49,12 +53,6 @@ CCL_DEVICE struct reduce_piece reduce_piece_of(CCL_PARTS p, const struct parts_b
     return r;
 }
 
-/* Does this rank get results of others? */
-CCL_DEVICE uint32_t reduce_receives(CCL_PARTS p, uint32_t rank)
-{
-    return !(p->parts & CCL_PARTS_SCATTER) && (!(p->parts & CCL_PARTS_TO_ROOT) || rank == p->root);
-}
-
 /* Chunks that contributions leave before the join. */
 CCL_DEVICE uint32_t reduce_ahead(CCL_PARTS p) { return p->slots > 1; }
 CCL_DEVICE uint32_t reduce_step_in(CCL_PARTS p, uint32_t c) { return reduce_ahead(p) ? (c == 0 ? 1 : 2 * c) : 2 * c + 1; }
@@ -64,9 +62,11 @@ CCL_DEVICE uint32_t reduce_step_out(CCL_PARTS p, uint32_t c) { return reduce_ahe
 CCL_DEVICE void reduce_post(CCL_PARTS p, const struct reduce_block *r, uint32_t d, uint32_t step)
 {
     const uint32_t peer = ccl_rotate(&p->c, d);
-    const uint32_t direct = r->b.end[d].base != 0 && reduce_receives(p, peer) ? CCL_STEP_DIRECT : 0;
+    const uint32_t direct = r->b.end[d].base != 0 && parts_receives(p, peer) ? CCL_STEP_DIRECT : 0;
     parts_post(p, &r->b, peer, 0, step | direct);
 }
+
+#include "reduce_flat.h"
 
 /* The own elements of chunk c to their owners' rings. False: an error. */
 CCL_DEVICE uint32_t reduce_contribute(CCL_PARTS p, struct reduce_block *r, uint32_t c)
@@ -74,11 +74,11 @@ CCL_DEVICE uint32_t reduce_contribute(CCL_PARTS p, struct reduce_block *r, uint3
     CCL_AFRESH(p);
     CCL_ARGS a = &p->c;
     struct parts_block *b = &r->b;
-    if (ccl_afresh(ccl_tid()) < CCL_WARP && c >= p->slots && !reduce_receives(p, a->rank)) {
+    if (ccl_afresh(ccl_tid()) < CCL_WARP && c >= p->slots && !parts_receives(p, a->rank)) {
         for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
             const uint32_t owner = ccl_rotate(a, d);
             uint32_t bad = CCL_BAD_NONE;
-            ccl_wait_word(a, ccl_credit_addr(a, ccl_peer_ctl(a, a->rank), b->job.block, owner), b->job.n, c - p->slots + 1, owner, 0, &bad);
+            ccl_wait_word(a, ccl_credit_addr(a, ccl_peer_ctl(a, a->rank), b->job.block, owner), b->job.n, REDUCE_SAID + c - p->slots + 1, owner, 0, &bad);
             if (bad) {
                 push_set_bad(a, b->sh, bad, owner);
             }
@@ -137,12 +137,12 @@ CCL_DEVICE void reduce_places(CCL_PARTS p, struct reduce_block *r, uint32_t c, s
         in_ring = 1;
     }
 #endif
-    if (reduce_receives(p, a->rank) || (p->parts & CCL_PARTS_SCATTER)) {
+    if (parts_receives(p, a->rank) || (p->parts & CCL_PARTS_SCATTER)) {
         r->to[num++] = a->dst + out;
     }
     for (uint32_t d = 1; d < a->n; d++) {
         const uint32_t peer = ccl_rotate(a, d);
-        if (!reduce_receives(p, peer)) {
+        if (!parts_receives(p, peer)) {
             continue;
         }
         if (b->end[d].base != 0) {
@@ -163,16 +163,21 @@ CCL_DEVICE uint32_t reduce_own(CCL_PARTS p, struct reduce_block *r, uint32_t c)
     CCL_AFRESH(p);
     CCL_ARGS a = &p->c;
     struct parts_block *b = &r->b;
-    const struct reduce_piece piece = reduce_piece_of(p, b, c, a->rank);
+    const uint32_t flat = REDUCE_FLAT(r);
+    const struct reduce_piece piece = flat ? reduce_shard(p) : reduce_piece_of(p, b, c, a->rank);
     if (ccl_afresh(ccl_tid()) < CCL_WARP) {
         const uint32_t step = reduce_step_in(p, c);
-        for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
+        for (uint32_t d = 1 + ccl_tid(); d < a->n && !flat; d += CCL_WARP) {
             if (ccl_wave_any(parts_hear(p, b, d, step, step | CCL_STEP_DIRECT))) {
                 break;
             }
         }
         if (ccl_afresh(ccl_tid()) == 0) {
-            reduce_places(p, r, c, piece);
+            if (flat) {
+                reduce_flat_places(p, r, piece);
+            } else {
+                reduce_places(p, r, c, piece);
+            }
         }
     }
     ccl_block_sync();
@@ -185,7 +190,7 @@ CCL_DEVICE uint32_t reduce_own(CCL_PARTS p, struct reduce_block *r, uint32_t c)
             ccl_block_release_system(); /* other threads read it, */
             ccl_block_sync();           /* on RDNA through another first cache: every wave drops its own */
         }
-        reduce_join(p, r->to, ccl_uniform(*r->num_to), r->in, piece.count);
+        reduce_join_share(p, r->to, ccl_uniform(*r->num_to), r->in, piece.count, flat ? ccl_bid() : 0, flat ? ccl_uniform(ccl_grid()) : 1);
     }
     ccl_block_release_system();
     CCL_AFRESH(p);
@@ -194,12 +199,12 @@ CCL_DEVICE uint32_t reduce_own(CCL_PARTS p, struct reduce_block *r, uint32_t c)
         parts_flag_release();
         for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
             const uint32_t peer = ccl_rotate(a, d);
-            if (reduce_receives(p, peer) && last && b->end[d].base != 0) {
+            if (flat || (parts_receives(p, peer) && last && b->end[d].base != 0)) {
                 parts_post(p, b, peer, 0, CCL_STEP_DONE);
-            } else if (reduce_receives(p, peer)) {
+            } else if (parts_receives(p, peer)) {
                 reduce_post(p, r, d, reduce_step_out(p, c));
             } else if (c + p->slots < b->job.chunks) { /* credits nobody waits for are not sent (Q) */
-                parts_post(p, b, peer, 1, c + 1);
+                parts_post(p, b, peer, 1, REDUCE_SAID + c + 1);
             }
         }
         parts_notify(p);
@@ -210,14 +215,14 @@ CCL_DEVICE uint32_t reduce_own(CCL_PARTS p, struct reduce_block *r, uint32_t c)
     return 1;
 }
 
-/* The results of chunk c of all other owners. False: an error. */
+/* The results of chunk c of all other owners; flat: they have read this rank's input, too. False: an error. */
 CCL_DEVICE uint32_t reduce_drain(CCL_PARTS p, struct reduce_block *r, uint32_t c)
 {
     CCL_AFRESH(p);
     CCL_ARGS a = &p->c;
     struct parts_block *b = &r->b;
     if (ccl_afresh(ccl_tid()) < CCL_WARP) {
-        const uint32_t step = reduce_step_out(p, c);
+        const uint32_t step = REDUCE_FLAT(r) ? CCL_STEP_DONE : reduce_step_out(p, c);
         for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
             if (ccl_wave_any(parts_hear(p, b, d, step, step | CCL_STEP_DIRECT))) {
                 break;
@@ -244,8 +249,14 @@ CCL_DEVICE uint32_t reduce_drain(CCL_PARTS p, struct reduce_block *r, uint32_t c
 
 CCL_DEVICE uint32_t reduce_run(CCL_PARTS p, struct reduce_block *r)
 {
-    const uint32_t chunks = r->b.job.chunks;
     uint32_t contributed = 0;
+    if (REDUCE_MAY_BE_FLAT(p, r) && !reduce_agree(p, r)) {
+        return 0;
+    }
+    if (REDUCE_FLAT(r)) {
+        contributed = r->b.job.chunks = 1;
+    }
+    const uint32_t chunks = ccl_uniform(r->b.job.chunks);
     CCL_NO_UNROLL
     for (uint32_t c = 0; c < chunks; c++) {
         CCL_NO_UNROLL
@@ -258,7 +269,7 @@ CCL_DEVICE uint32_t reduce_run(CCL_PARTS p, struct reduce_block *r)
             return 0;
         }
         CCL_AFRESH(p);
-        if (reduce_receives(p, p->c.rank) && !reduce_drain(p, r, c)) {
+        if ((REDUCE_FLAT(r) || parts_receives(p, p->c.rank)) && !reduce_drain(p, r, c)) {
             return 0;
         }
     }
@@ -269,9 +280,9 @@ CCL_DEVICE uint32_t reduce_run(CCL_PARTS p, struct reduce_block *r)
 CCL_KERNEL_LARGE(reduce, struct ccl_k_parts_args)
 {
     REDUCE_MEMORY(memory);
-    struct reduce_block r = {{&memory.sh, memory.end, &memory.words_out, {0, 0, {0, 0, 0, 0}, 0, 0, 0}}, memory.in, memory.to, &memory.num_to};
+    struct reduce_block r = {{&memory.sh, memory.end, &memory.words_out, {0, 0, {0, 0, 0, 0}, 0, 0, 0}}, memory.in, memory.to, &memory.num_to, REDUCE_FROM(memory)};
     r.b.job.chunks = push_count(a->chunks, ccl_bid(), ccl_uniform(ccl_grid()));
-    if (parts_enter(a, &r.b) && parts_meet(a, &r.b) && reduce_run(a, &r)) {
+    if (parts_enter(a, &r.b) && parts_meet(a, &r.b, REDUCE_PULLS, r.from) && reduce_run(a, &r)) {
         CCL_TRACE_NOTE_FIRST(&a->c, r.b.job.n, CCL_TRACE_SENT);
         CCL_TRACE_NOTE_FIRST(&a->c, r.b.job.n, CCL_TRACE_END);
         push_leave(&a->c, &r.b.job);

@@ -13,23 +13,50 @@ CCL_DEVICE A NAME(one)(uint32_t redop, A a, A x)
     }
 }
 
-/* The inputs of a vector are loaded two ahead of the join. */
-CCL_DEVICE void NAME(vectors)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t vectors)
+/* The vectors of share `part` of `parts`, a block's threads side by side. Loads are always on their way: NVIDIA's through a queue in shared memory, elsewhere two ahead of
+ * the join. */
+CCL_DEVICE void NAME(vectors)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t vectors, uint32_t part, uint32_t parts)
 {
-    for (uint64_t i = ccl_tid(); i < vectors; i += ccl_threads()) {
-        ccl_vec16 next = ccl_load_ring_vec16(in[0] + i * 16), v;
+    const uint64_t step = (uint64_t)parts * ccl_threads();
+    uint64_t i = (uint64_t)part * ccl_threads() + ccl_tid();
+#if defined(CCL_ON_NVIDIA)
+    struct reduce_stream fetch = {i, 0, 0};
+    uint32_t taken = 0;
+#pragma unroll 1
+    for (uint32_t k = 0; k < CCL_QUEUE_VECTORS - 1; k++) {
+        reduce_fetch(&fetch, in, n, step, vectors);
+    }
+#endif
+    for (; i < vectors; i += step) {
+        ccl_vec16 v;
         uint32_t words[RT_WORDS];
         A a[LANES], x[LANES];
+#if !defined(CCL_ON_NVIDIA)
+        ccl_vec16 next = ccl_load_ring_vec16(in[0] + i * 16);
         reduce_words_of(next, words);
         NAME(unpack)(words, a);
         next = n > 1 ? ccl_load_ring_vec16(in[1] + i * 16) : next;
+#endif
 #pragma unroll 1
-        for (uint32_t r = 1; r < n; r++) {
+        for (uint32_t r = REDUCE_FIRST; r < n; r++) {
+#if defined(CCL_ON_NVIDIA)
+            QUEUE_AWAIT(CCL_QUEUE_VECTORS - 2);
+            v = queue_take(taken++);
+            reduce_words_of(v, words);
+            if (r == 0) {
+                NAME(unpack)(words, a);
+            } else {
+                NAME(unpack)(words, x);
+                NAME(lanes)(redop, a, x);
+            }
+            reduce_fetch(&fetch, in, n, step, vectors);
+#else
             v = next;
             next = r + 1 < n ? ccl_load_ring_vec16(in[r + 1] + i * 16) : next;
             reduce_words_of(v, words);
             NAME(unpack)(words, x);
             NAME(lanes)(redop, a, x);
+#endif
         }
         if (redop == 4) {
             NAME(average)(a, n);
@@ -41,6 +68,9 @@ CCL_DEVICE void NAME(vectors)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint
             *CCL_PTR(ccl_vec16, to[d] + i * 16) = v;
         }
     }
+#if defined(CCL_ON_NVIDIA)
+    QUEUE_AWAIT(0);
+#endif
 }
 
 /* whole: the address is a multiple of the size. */
@@ -72,9 +102,11 @@ CCL_DEVICE void NAME(put)(uint64_t addr, uint32_t whole, A x)
     }
 }
 
-CCL_DEVICE void NAME(elements)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t first, uint64_t count, uint32_t whole)
+CCL_DEVICE void NAME(elements)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t first, uint64_t count, uint32_t whole,
+                             uint32_t part, uint32_t parts)
 {
-    for (uint64_t i = first + ccl_tid(); i < count; i += ccl_threads()) {
+    const uint64_t step = (uint64_t)parts * ccl_threads();
+    for (uint64_t i = first + (uint64_t)part * ccl_threads() + ccl_tid(); i < count; i += step) {
         A a = NAME(get)(in[0] + i * sizeof(T), whole);
 #pragma unroll 1
         for (uint32_t r = 1; r < n; r++) {
@@ -88,11 +120,12 @@ CCL_DEVICE void NAME(elements)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uin
     }
 }
 
-CCL_DEVICE void NAME(join)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t count, uint32_t low)
+CCL_DEVICE void NAME(join)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t count, uint32_t low,
+                         uint32_t part, uint32_t parts)
 {
     const uint64_t vectors = low == 0 ? count / LANES : 0;
-    NAME(vectors)(redop, n, to, num_to, in, vectors);
-    NAME(elements)(redop, n, to, num_to, in, vectors * LANES, count, (low & (sizeof(T) - 1)) == 0);
+    NAME(vectors)(redop, n, to, num_to, in, vectors, part, parts);
+    NAME(elements)(redop, n, to, num_to, in, vectors * LANES, count, (low & (sizeof(T) - 1)) == 0, part, parts);
 }
 
 CCL_DEVICE void NAME(scale)(uint64_t dst, uint64_t src, uint64_t count, uint64_t scalar)

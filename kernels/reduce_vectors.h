@@ -26,6 +26,37 @@ CCL_DEVICE ccl_vec16 reduce_vec16_of(const uint32_t *words)
     return v;
 }
 
+#if defined(CCL_ON_NVIDIA)
+
+#include "copy_queue.h"
+
+#define REDUCE_FIRST 0u /* rank that the loop over ranks begins with */
+
+/* A thread's vectors in the order in which they are joined: place after place, in each rank after rank. */
+struct reduce_stream {
+    uint64_t i;
+    uint32_t r, fetched; /* rank; vectors before this one */
+};
+
+/* Fetch the next one, if there is one. */
+CCL_DEVICE void reduce_fetch(struct reduce_stream *s, REDUCE_PLACES in, uint32_t n, uint64_t step, uint64_t vectors)
+{
+    if (s->i < vectors) {
+        queue_fetch(s->fetched++, in[s->r] + s->i * 16);
+        if (++s->r == n) {
+            s->r = 0;
+            s->i += step;
+        }
+    }
+    queue_commit();
+}
+
+#else
+
+#define REDUCE_FIRST 1u
+
+#endif
+
 #define RT_WORDS 4
 #define RT_NAME(x) reduce_##x
 #define RT_BODY "reduce_vector_type.h"
@@ -42,7 +73,8 @@ CCL_DEVICE void reduce_scale(CCL_PARTS p, uint64_t dst, uint64_t src, uint64_t c
 #undef ARGS
 }
 
-CCL_DEVICE void reduce_join(CCL_PARTS p, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t count)
+/* What one of `parts` blocks does of it. */
+CCL_DEVICE void reduce_join_share(CCL_PARTS p, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t count, uint32_t part, uint32_t parts)
 {
     const uint32_t n = p->c.n, redop = p->redop;
     uint64_t bits = 0;
@@ -53,9 +85,14 @@ CCL_DEVICE void reduce_join(CCL_PARTS p, REDUCE_PLACES to, uint32_t num_to, REDU
         bits |= to[d];
     }
     const uint32_t low = ccl_uniform((uint32_t)bits & 15);
-#define ARGS (redop, n, to, num_to, in, count, low)
+#define ARGS (redop, n, to, num_to, in, count, low, part, parts)
     REDUCE_BY_TYPE(p->type, reduce_join)
 #undef ARGS
+}
+
+CCL_DEVICE void reduce_join(CCL_PARTS p, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t count)
+{
+    reduce_join_share(p, to, num_to, in, count, 0, 1);
 }
 
 #endif

@@ -17,6 +17,7 @@
 #define HOST_PAIR_MIN (32u << 10)    /* the same where all send and receive: nobody is idle, so a step is only a cost */
 #define HOST_GRID_BYTES (512u << 10) /* host: a block and rank, before another block is worth its start */
 #define HOST_STREAM_BYTES (3u << 20) /* as plan.c */
+#define BULK_BYTES (4u << 20) /* NVIDIA: sent in all, from which on bulk copies pay */
 #define LL_JOIN_BYTES (256u << 10) /* GPU: all-reduce of one hop, bytes of all inputs together */
 #define MAX_BYTES (1ull << 47)
 
@@ -24,8 +25,9 @@ struct ccl_parts {
     bool valid;
     struct ccl_coll_call call; /* as planned, without pointers */
     enum ccl_kernel kernel;
-    uint32_t grid, threads, args_bytes;
+    uint32_t grid, threads, args_bytes, shared_bytes;
     bool windowed;     /* peers may store into the receive buffer */
+    bool pulled;       /* peers may read the send buffer */
     size_t recv_bytes; /* of it that this rank uses; the largest end of a part */
     size_t send_bytes;
     struct ccl_k_parts_args args; /* the last member: the pairs of large worlds lie behind it */
@@ -258,6 +260,7 @@ static void choose_reducing(cclComm_t comm, const struct ccl_coll_call *call, st
     a->count = call->count;
     a->owner_stride = scatter ? call->count : a->piece;
     a->chunk_stride = scatter ? a->piece : a->piece * n;
+    a->shard = scatter ? call->count : ccl_round_up(of_owner, ALIGN / esize);
     a->c.piece_bytes = a->piece * esize;
     a->parts = scatter ? CCL_PARTS_SCATTER : call->op == CCL_OP_REDUCE ? CCL_PARTS_TO_ROOT : 0;
 }
@@ -301,6 +304,14 @@ static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct
     a->parts |= reduces && call->redop == cclNumOps ? CCL_PARTS_SCALED : 0u;
     a->parts |= call->scalar_on_device ? CCL_PARTS_SCALAR_AT : 0u;
     s->windowed = !ll && s->recv_bytes != 0 && call->op != CCL_OP_REDUCE_SCATTER && !(a->c.flags & CCL_F_FORCE_STAGED) && n > 1;
+    s->shared_bytes = s->kernel == CCL_KERNEL_reduce && ccl_comm_on_nvidia(comm) ? s->threads * CCL_QUEUE_VECTORS * 16 : 0;
+    if (s->kernel == CCL_KERNEL_parts && comm->props.bulk_copy && s->send_bytes >= BULK_BYTES && !(a->parts & CCL_PARTS_SAME)) {
+        a->c.flags |= CCL_F_BULK;
+        s->shared_bytes = CCL_PARTS_BULK_STAGES * CCL_PARTS_BULK_BYTES;
+    }
+    /* Owners do not scale: the scalar is each rank's own. */
+    s->pulled = s->kernel == CCL_KERNEL_reduce && !comm->props.is_host && s->send_bytes != 0 && !(a->parts & CCL_PARTS_SCALED) &&
+                !(a->c.flags & CCL_F_FORCE_STAGED) && n > 1;
     a->c.flags |= comm->props.is_host && s->send_bytes + s->recv_bytes > HOST_STREAM_BYTES ? CCL_F_STREAM : 0u;
     const uint32_t word1 = CCL_WORD1(call->op, call->type, reduces ? call->redop : 0, call->root);
     a->c.desc = (struct ccl_k_desc){.word1 = word1,
@@ -325,6 +336,10 @@ static void set_window(cclComm_t comm, const struct ccl_coll_call *call, struct 
     struct ccl_window_hit hit;
     a->where = 0;
     a->expect_id = 0;
+    s->args.from_where = 0;
+    if (s->pulled && ccl_heap_find(comm->heap, call->send, s->send_bytes, &hit)) {
+        s->args.from_where = (uint64_t)hit.id << 48 | hit.off;
+    }
     if (!s->windowed || !ccl_heap_find(comm->heap, call->recv, s->recv_bytes, &hit)) {
         return;
     }
@@ -354,6 +369,7 @@ static cclResult_t run(cclComm_t comm, const struct ccl_coll_call *call, struct 
                                  .traced = comm->trace != NULL,
                                  .grid = s->grid,
                                  .threads = s->threads,
+                                 .shared_bytes = s->shared_bytes,
                                  .host_threads = (uint32_t)comm->agreed.host_blocks,
                                  .args = &s->args,
                                  .args_bytes = s->args_bytes};

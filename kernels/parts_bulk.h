@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Tiles of parts.hip by bulk copies through shared memory (included by parts_direct_moves.h; sm_90 on): one thread keeps loads and stores on their way, the others wait for it.
+ * As push_bulk.h, which says what the waits are for. */
+
+#define PARTS_BULK_MOST 8u /* stages */
+
+/* All direct ends of this block are aligned to vectors, and the launch has the shared memory; the same in all threads. */
+CCL_DEVICE uint32_t parts_takes_bulk(CCL_PARTS p, const struct parts_block *b, uint32_t first, uint32_t last)
+{
+    CCL_ARGS a = &p->c;
+    uint64_t bits = 0;
+    if (!(a->flags & CCL_F_BULK)) {
+        return 0;
+    }
+    for (uint32_t d = first; d < last; d++) {
+        const uint64_t base = parts_to(p, b, d);
+        bits |= base != 0 ? base | (a->src + parts_pair(p, ccl_rotate(a, d))->send_off) : 0;
+    }
+    return (bits & 15) == 0;
+}
+
+CCL_DEVICE uint32_t parts_bulk_bytes(const struct parts_stream *s) { return (uint32_t)(s->left < s->tile ? s->left : s->tile) & ~15u; }
+
+/* The next tile that has a vector. */
+CCL_DEVICE uint32_t parts_bulk_next(CCL_PARTS p, const struct parts_block *b, struct parts_stream *s)
+{
+    while (parts_stream_next(p, b, s)) {
+        if (s->left >= 16) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* A tile into shared memory; `full` flips when all of it is there. */
+CCL_DEVICE void parts_bulk_load(uint32_t full, uint32_t to, const struct parts_stream *s)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(full), "r"(parts_bulk_bytes(s)) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(s->from), "r"(parts_bulk_bytes(s)), "r"(full)
+                 : "memory");
+}
+
+/* One thread; when it returns, all stores have been made. */
+CCL_DEVICE_SLOW void parts_bulk_run(CCL_PARTS p, const struct parts_block *b, uint32_t first, uint32_t last)
+{
+    extern __shared__ __align__(128) char parts_bulk_memory[];
+    __shared__ __align__(8) uint64_t full[PARTS_BULK_MOST];
+    const uint32_t memory = (uint32_t)__cvta_generic_to_shared(parts_bulk_memory), bar = (uint32_t)__cvta_generic_to_shared(full);
+    const uint32_t stages = CCL_PARTS_BULK_STAGES;
+    struct parts_stream put = {first, last, first, CCL_PARTS_BULK_BYTES, 0, 0, 0, 0}, get = put;
+    for (uint32_t s = 0; s < stages; s++) {
+        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(bar + 8 * s) : "memory");
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("fence.proxy.async;" ::: "memory");
+    uint32_t more = 1, s = 0, phase = 0;
+    for (uint32_t k = 0; k + 1 < stages && more; k++) {
+        more = parts_bulk_next(p, b, &get);
+        if (more) {
+            parts_bulk_load(bar + 8 * k, memory + k * CCL_PARTS_BULK_BYTES, &get);
+        }
+    }
+    while (parts_bulk_next(p, b, &put)) {
+        uint32_t ready = 0;
+        while (!ready) {
+            asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(ready) : "r"(bar + 8 * s), "r"(phase) : "memory");
+        }
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(put.to), "r"(memory + s * CCL_PARTS_BULK_BYTES), "r"(parts_bulk_bytes(&put)) : "memory");
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        more = more && parts_bulk_next(p, b, &get);
+        if (more) { /* the stage of the tile before this one, as soon as that has been read */
+            const uint32_t to = s == 0 ? stages - 1 : s - 1;
+            asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
+            parts_bulk_load(bar + 8 * to, memory + to * CCL_PARTS_BULK_BYTES, &get);
+        }
+        if (++s == stages) {
+            s = 0;
+            phase ^= 1;
+        }
+    }
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); /* not .read: what the flags are going to announce has been stored */
+    for (s = 0; s < stages; s++) {
+        asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(bar + 8 * s) : "memory");
+    }
+}
+
+CCL_DEVICE void parts_bulk(CCL_PARTS p, const struct parts_block *b, uint32_t first, uint32_t last)
+{
+    CCL_ARGS a = &p->c;
+    if (ccl_tid() == 0) {
+        parts_bulk_run(p, b, first, last);
+    }
+    for (uint32_t d = first; d < last; d++) { /* what is no vector */
+        const struct ccl_k_pair *pair = parts_pair(p, ccl_rotate(a, d));
+        const uint64_t base = parts_to(p, b, d), body = pair->send_bytes & ~15ull;
+        if (base != 0 && body != pair->send_bytes && body / CCL_PARTS_BULK_BYTES % (d == 0 ? ccl_grid() : parts_blocks(p, b, pair->send_bytes)) == ccl_bid()) {
+            ccl_move_tail(base + body, 0, a->src + pair->send_off + body, 0, 1, 0, (uint32_t)pair->send_bytes & 15);
+        }
+    }
+}
