@@ -157,7 +157,6 @@ CCL_DEVICE uint32_t ll_data(CCL_ARGS a, uint32_t world, uint32_t data_threads, c
         ll_bytes(a, world, n, first, stride, r);
         ll_note(a, n, CCL_TRACE_MET);
         ll_note(a, n, CCL_TRACE_SENT);
-        ll_note(a, n, CCL_TRACE_END);
         return n;
     }
     ll_send(a, world, n, first, stride, pairs, total, v);
@@ -168,7 +167,6 @@ CCL_DEVICE uint32_t ll_data(CCL_ARGS a, uint32_t world, uint32_t data_threads, c
     ll_note(a, n, CCL_TRACE_MET);
     ll_note(a, n, CCL_TRACE_SENT);
     ll_receive(a, world, n, first, stride, pairs, total, r);
-    ll_note(a, n, CCL_TRACE_END);
     return n;
 }
 
@@ -192,5 +190,6 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
     } else {
         n = ll_data(a, world, data_threads, &sh, &report);
     }
+    ll_note_end(a, n, &sh);
     ll_exit(a, n, &report);
 }

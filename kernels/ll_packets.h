@@ -81,6 +81,19 @@ CCL_DEVICE void ll_note(CCL_ARGS a, uint32_t n, enum ccl_trace_point point)
     CCL_TRACE_NOTE_FIRST(a, n, point);
 }
 
+/* All threads. Each waits for what it has to store, the first one perhaps for nothing: the block is at its end when all are. */
+CCL_DEVICE void ll_note_end(CCL_ARGS a, uint32_t n, const struct ll_shared *sh)
+{
+#if defined(CCL_TRACED)
+    ccl_block_sync();
+    if (!((uint32_t)sh->entry & CCL_OP_STOPPED)) {
+        ll_note(a, n, CCL_TRACE_END);
+    }
+#else
+    (void)a, (void)n, (void)sh;
+#endif
+}
+
 /* ---- adverts ---- */
 
 /* The last warp of the first block in: adverts out, scrub, adverts in. Words 0 and 1 only: parts are equal and nobody stores into user memory.

@@ -172,7 +172,6 @@ CCL_DEVICE uint32_t parts_ll_data(CCL_PARTS p, uint32_t data_threads, const stru
         parts_ll_finish(p, first, data_threads, unit);
         first += ccl_uniform(ccl_grid() * data_threads >> p->unit_lanes);
     } while (first < ll_pairs(a));
-    ll_note(a, n, CCL_TRACE_END);
     return n;
 }
 
@@ -196,5 +195,6 @@ CCL_DEVICE void parts_ll_run(CCL_PARTS p)
     } else {
         n = parts_ll_data(p, data_threads, &sh, &report);
     }
+    ll_note_end(a, n, &sh);
     ll_exit(a, n, &report);
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The mutants: kernels with one fault each, that the interpreter or a gate must notice (mutants.py runs them). An edit is (file, text that stands there
+"""The mutants: kernels with one fault each, that the interpreter or a gate must notice (mutants.py runs them), and some without a fault, which take a way that is
+seldom taken and must pass. An edit is (file, text that stands there
 exactly once, what takes its place); a kernel that was changed so that a text is no longer found stops the build, not the test."""
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ class Mutant:
     schedules: int = 200
     source: str = ""  # compiled; default: the .hip file of the kernels' family
     arch: str = ""  # default: the one of the whole run
+    harmless: bool = False  # must pass
 
 
 def ll(name, what, edits, **more):
@@ -28,8 +30,8 @@ def parts_ll(name, what, edits, only=PARTS | REDUCE):
     return Mutant(name, what, edits, case="parts_ll", only=only, kernels=["parts_ll"], schedules=40, source="kernels/parts_ll.hip")
 
 
-def coll(kernel, name, what, edits):
-    return Mutant(name, what, edits, case=kernel, only={"parts": PARTS, "reduce": REDUCE, "p2p": P2P}[kernel], kernels=[kernel])
+def coll(kernel, name, what, edits, **more):
+    return Mutant(name, what, edits, case=kernel, only={"parts": PARTS, "reduce": REDUCE, "p2p": P2P}[kernel], kernels=[kernel], **more)
 
 
 def gemm(name, what, arch, edits, kernel="nk_bf16_256"):
@@ -192,6 +194,17 @@ MUTANTS = [
     coll("reduce", "reduce_order", "contributions are joined in another order",
          [("kernels/reduce.hip", "        r->in[src] = parts_slot(", "        r->in[a->n - 1 - src] = parts_slot("),
           ("kernels/reduce.hip", "    r->in[a->rank] = p->parts", "    r->in[a->n - 1 - a->rank] = p->parts")]),
+    coll("reduce", "flat_no_rotation", "an owner reads the shard of every input from where the first one has it",
+         [("kernels/reduce_flat.h", "r->in[peer] = r->from[d] + start;", "r->in[peer] = r->from[1] + start;")]),
+    coll("reduce", "flat_leaves", "a rank that gets no results leaves before all have read its input",
+         [("kernels/reduce.hip", "if ((REDUCE_FLAT(r) || parts_receives(p, p->c.rank)) && ", "if (parts_receives(p, p->c.rank) && ")]),
+    coll("reduce", "flat_no_release", "DONE of a flat reduction without a release",
+         [("kernels/reduce.hip", "    ccl_block_release_system();\n    CCL_AFRESH(p);\n    if (ccl_afresh(ccl_tid()) < CCL_WARP) {\n        const uint32_t last", "    ccl_block_sync();\n    CCL_AFRESH(p);\n    if (ccl_afresh(ccl_tid()) < CCL_WARP) {\n        const uint32_t last")]),
+    coll("reduce", "flat_alone", "a rank goes flat though another has said no",
+         [("kernels/reduce_flat.h", "uint32_t all = !ccl_uniform(b->sh->odd);", "uint32_t all = !ccl_uniform(b->sh->odd) & (a->rank != 1);"),
+          ("kernels/reduce_flat.h", "all &= ccl_uniform(b->end[d].at) == REDUCE_SAYS_YES;", "all &= ccl_uniform(b->end[d].at) >= REDUCE_SAYS_NO;")]),
+    coll("reduce", "flat_refused", "one rank has not mapped the windows: rings", harmless=True, edits=
+         [("kernels/reduce_flat.h", "uint32_t all = !ccl_uniform(b->sh->odd);", "uint32_t all = !ccl_uniform(b->sh->odd) & (a->rank != 1);")]),
     coll("reduce", "reduce_early", "contributions are joined before they are there",
          [("kernels/reduce.hip", "        const uint32_t step = reduce_step_in(p, c);", "        const uint32_t step = reduce_step_in(p, c) - 1;")]),
     coll("reduce", "reduce_own_missing", "an owner leaves out its own elements",
