@@ -105,6 +105,7 @@ CCL_DEVICE void ccl_fence_sc_system(void) { gpu_maybe_yield(); }
 
 CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v) { *CCL_PTR(ccl_vec16, addr) = v; }
 CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
+CCL_DEVICE ccl_vec16 ccl_load_once_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
 CCL_DEVICE void ccl_prefetch(uint64_t addr) { (void)*(volatile const char *)addr; }
 CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
 

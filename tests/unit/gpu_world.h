@@ -215,6 +215,7 @@ static void set_call(uint32_t r, const struct call *c)
     a->pieces_across = (c->row_bytes + c->piece_bytes - 1) / c->piece_bytes;
     a->pieces_down = (c->rows + c->piece_rows - 1) / c->piece_rows;
     a->flags = c->flags;
+    a->flags |= CCL_FLAT_UNITS && c->threads >= 32 && dice(4) == 0 ? CCL_PACE(1 + dice(c->threads / 32), dice(3)) << CCL_F_PACE_AT : 0u; /* each rank for itself */
     a->flags |= c->rows == 1 || a->ld_src == a->row_bytes ? CCL_F_FLAT_SRC : 0u;
     a->flags |= c->rows == 1 || a->ld_dst == a->row_bytes ? CCL_F_FLAT_DST : 0u;
     uint64_t pairs = (a->part_bytes + 7) / 8;
