@@ -186,7 +186,7 @@ enum {
     CCL_F_YIELD = 32,       /* host: give the core away between two polls (ranks outnumber cores) */
     CCL_F_BULK = 128,       /* NVIDIA: store flat parts by bulk copies, if the launch has shared memory for pieces */
     CCL_F_STREAM = 64,      /* host: the data do not fit the caches, store around them */
-    CCL_F_PACE_AT = 16      /* NVIDIA: the flags from this bit on are 0 or a CCL_PACE */
+    CCL_F_PACE_AT = 16      /* NVIDIA, 2 ranks: the flags from this bit on are 0 or a CCL_PACE */
 };
 /* Flat parts are stored a piece a step, by so many warps of each block, 1 << shift vectors a thread. */
 #define CCL_PACE(warps, shift) ((uint32_t)(warps) | (uint32_t)(shift) << 8)

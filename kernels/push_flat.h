@@ -108,9 +108,9 @@ CCL_DEVICE void push_flat_direct(CCL_ARGS a, const struct push_job *job, const s
     }
 }
 
-/* CCL_F_PACE_AT: what is on its way at one time is what the grid and the pace say, no more. What a link cannot take at once stands in the way of the stores to
- * the own memory, so a larger window is slower, not faster (src/coll/tune.c). */
-CCL_DEVICE void push_flat_paced_by(CCL_ARGS a, uint32_t threads, const uint32_t shift, const struct push_end *end, uint32_t world)
+/* CCL_F_PACE_AT, two ranks: what is on its way at one time is what the grid and the pace say, no more. What a link cannot take at once stands in the way of the
+ * stores to the own memory, so a larger window is slower, not faster (src/coll/tune.c). */
+CCL_DEVICE void push_flat_paced_by(CCL_ARGS a, uint32_t threads, const uint32_t shift, uint64_t peer, uint64_t own)
 {
     const uint32_t column = threads * 16, piece = column << shift, mine = ccl_tid() * 16;
     for (uint64_t at = (uint64_t)ccl_bid() * piece; at < a->part_bytes; at += (uint64_t)ccl_grid() * piece) {
@@ -122,31 +122,34 @@ CCL_DEVICE void push_flat_paced_by(CCL_ARGS a, uint32_t threads, const uint32_t 
                 v[u] = ccl_load_once_vec16(a->src + at + mine + u * column);
             }
         }
-#pragma unroll 1
-        for (uint32_t d = 1; d <= world; d++) {
-            const uint64_t to = end[d % world].base; /* the own part last: it has the shortest way */
 #pragma unroll
-            for (uint32_t u = 0; u < 1u << shift; u++) {
-                if (to != 0 && mine + u * column < left) {
-                    ccl_store_stream_vec16(to + at + mine + u * column, v[u]);
-                }
+        for (uint32_t u = 0; u < 1u << shift; u++) {
+            if (mine + u * column < left) {
+                ccl_store_stream_vec16(peer + at + mine + u * column, v[u]);
+            }
+        }
+#pragma unroll
+        for (uint32_t u = 0; u < 1u << shift; u++) {
+            if (own != 0 && mine + u * column < left) {
+                ccl_store_stream_vec16(own + at + mine + u * column, v[u]);
             }
         }
     }
 }
 
-CCL_DEVICE_SLOW void push_flat_paced(CCL_ARGS a, const struct push_end *end, uint32_t world)
+CCL_DEVICE_SLOW void push_flat_paced(CCL_ARGS a, const struct push_end *end)
 {
     const uint32_t pace = a->flags >> CCL_F_PACE_AT, threads = (pace & 255) * CCL_WARP, shift = pace >> 8;
+    const uint64_t peer = end[1].base, own = end[0].base;
     if (ccl_tid() >= threads) {
         return;
     }
     if (shift == 0) {
-        push_flat_paced_by(a, threads, 0, end, world);
+        push_flat_paced_by(a, threads, 0, peer, own);
     } else if (shift == 1) {
-        push_flat_paced_by(a, threads, 1, end, world);
+        push_flat_paced_by(a, threads, 1, peer, own);
     } else {
-        push_flat_paced_by(a, threads, 2, end, world);
+        push_flat_paced_by(a, threads, 2, peer, own);
     }
 }
 

@@ -185,8 +185,8 @@ CCL_DEVICE void push_flat_many(CCL_ARGS a, uint32_t world, const struct push_end
         return;
     }
 #endif
-    if (a->flags >> CCL_F_PACE_AT) {
-        push_flat_paced(a, end, world);
+    if (world == 2 && a->flags >> CCL_F_PACE_AT) {
+        push_flat_paced(a, end);
     } else {
         push_flat_direct(a, &job, end, 0, world);
     }

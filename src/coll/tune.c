@@ -22,7 +22,7 @@ struct row {
 static const struct row direct_shared[] = {{32 << 10, 8}, {256 << 10, 16}, {2 << 20, 32}, {UINT64_MAX, -128}};
 static const struct row staged_shared[] = {{32 << 10, 8}, {256 << 10, 16}, {UINT64_MAX, -256}};
 /* A device a rank: as many blocks as keep the links busy. */
-static const struct row push_own[] = {{32 << 10, 8}, {256 << 10, 16}, {1 << 20, 32}, {64 << 20, 64}, {UINT64_MAX, 128}};
+static const struct row push_own[] = {{32 << 10, 8}, {256 << 10, 16}, {512 << 10, 32}, {64 << 20, 64}, {UINT64_MAX, 128}};
 
 static int look_up(const struct row *rows, uint64_t bytes, int n)
 {
@@ -76,12 +76,12 @@ static void tune_bulk(cclComm_t comm, uint64_t part_bytes, int blocks, struct cc
 }
 
 /* Two NVIDIA devices, large parts, fewer blocks than keep the link busy by their number alone. What is on its way at one time should be what the rate of the link
- * and its latency make, 240 to 256 KiB between two H200: with more the stores to the peer hold up those to the own memory. Measured: 24 blocks 342 GB/s (305
- * with eight vectors a thread), 32 blocks 341 (327). The best window is narrow, so numbers of blocks that were not measured go unpaced; 16 gained nothing. */
+ * and its latency make, about 256 KiB between two H200: with more the stores to the peer hold up those to the own memory. 16, 24, 32 blocks: 332, 349, 349 GB/s, with
+ * eight vectors a thread 301, 305, 329. The best window is narrow, so other numbers of blocks go unpaced. */
 static void tune_pace(cclComm_t comm, uint64_t part_bytes, int blocks, struct ccl_tune *tune)
 {
     if (comm->n == 2 && !comm->agreed.shared_ring && ccl_comm_on_nvidia(comm) && part_bytes >= PACED_PART) {
-        tune->pace = blocks == 24 ? CCL_PACE(10, 1) : blocks == 32 ? CCL_PACE(4, 2) : 0;
+        tune->pace = blocks == 16 ? CCL_PACE(10, 2) : blocks == 24 ? CCL_PACE(10, 1) : blocks == 32 ? CCL_PACE(4, 2) : 0;
     }
 }
 
