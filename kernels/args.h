@@ -154,7 +154,8 @@ struct ccl_k_trace_ring {
 struct ccl_k_comm {
     uint64_t ctl;  /* address of uint64_t[n]: control + scratch allocation of each rank, as mapped here */
     uint64_t page; /* address of uint64_t[n]: host page of each rank, as mapped here */
-    uint64_t win;  /* address of uint64_t[n + 1][CCL_WINDOWS]: base of window id of an owner, 0 = not mapped; release-stored. Row n: bytes of heap chunk id, [n][0]: highest id of a chunk so far + 1 */
+    uint64_t win;  /* address of uint64_t[n + 1][CCL_WINDOWS]: base of window id of an owner, 0 = not mapped; release-stored. Row n: bytes of heap chunk id, [n][0]: highest id of a chunk so far + 1.
+                     On a GPU behind it, uint64_t[n][CCL_WINDOWS], own kernels: {op:32, mapped:32}, what all blocks of op go by */
 };
 
 /* Bytes from the start of a rank's control allocation. Computed by ccl_comm_layout(), equal on all ranks. */

@@ -135,7 +135,7 @@ CCL_DEVICE uint32_t p2p_begin_send(CCL_P2P p, struct p2p_lane *l, struct p2p_mov
         return CCL_BAD_NONE;
     }
     l->phase = P2P_STAGED;
-    l->base = push_resolve_at(a, peer, (uint64_t)CCL_VALUE(words[7]) << 32 | CCL_VALUE(words[6]), 0);
+    l->base = push_resolve_by(a, 0, 0, peer, (uint64_t)CCL_VALUE(words[7]) << 32 | CCL_VALUE(words[6]), 0);
     if (l->base != 0) {
         /* The receiver that fails revokes its advert, fences, and looks at this word: it waits for our end, or we see the revocation. */
         l->phase = P2P_DIRECT;

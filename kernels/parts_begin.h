@@ -206,7 +206,8 @@ CCL_DEVICE uint32_t parts_enter(CCL_PARTS p, struct parts_block *b)
 }
 
 /* Wait for the adverts of all peers (E, and R of the shared ring), compare, resolve where to store; sh->staged: something I send must be.
- * pulls, a constant, for reductions: from gets where the inputs are, by rotation. Then sh->late: some rank's input or output is not in a window; sh->odd: something is not mapped here. */
+ * pulls, a constant, for reductions: from gets where the inputs are, by rotation. Then sh->late: some rank's input or output is not in a window; sh->odd: something is not mapped here. All
+ * blocks of the launch find the same: flat shares and the pieces of rings are cut otherwise. */
 CCL_DEVICE uint32_t parts_meet(CCL_PARTS p, struct parts_block *b, const uint32_t pulls, uint64_t *from)
 {
     CCL_ARGS a = &p->c;
@@ -224,7 +225,7 @@ CCL_DEVICE uint32_t parts_meet(CCL_PARTS p, struct parts_block *b, const uint32_
             if (bad) {
                 push_set_bad(a, b->sh, bad, peer);
             } else {
-                const uint64_t base = push_resolve_at(a, peer, where, 0);
+                const uint64_t base = push_resolve_by(a, pulls || PUSH_ALIKE, n, peer, where, 0);
                 b->end[d].base = base;
                 b->end[d].out = copies ? parts_chunks(p, b, pair->send_bytes) : 0;
                 b->end[d].in = copies ? parts_chunks(p, b, pair->recv_bytes) : 0;
@@ -233,7 +234,7 @@ CCL_DEVICE uint32_t parts_meet(CCL_PARTS p, struct parts_block *b, const uint32_
                 }
                 if (pulls) {
                     const uint32_t receives = parts_receives(p, peer);
-                    from[d] = push_resolve_at(a, peer, input, 0);
+                    from[d] = push_resolve_by(a, 1, n, peer, input, 0);
                     if (input == 0 || (receives && where == 0)) {
                         b->sh->late = 1;
                     }

@@ -51,19 +51,60 @@ CCL_DEVICE_SLOW uint64_t push_look_up(CCL_ARGS a, uint32_t peer, uint32_t id)
     return ccl_load_acquire_system_u64(table + ((uint64_t)peer * CCL_WINDOWS + id) * 8);
 }
 
-/* The place at rank `peer` that its advert names, `off` bytes on, as mapped here; 0: stage it. Resolved before the first store and before any loop. */
-CCL_DEVICE uint64_t push_resolve_at(CCL_ARGS a, uint32_t peer, uint64_t where, uint64_t off)
+#if defined(CCL_ON_HOST)
+#define push_look_up_alike(a, n, peer, id) ((void)(n), push_look_up(a, peer, id))
+#else
+/* The same for all blocks of a launch. A window may be mapped while they run, so one could find it and another not; where what a block moves depends on the answer,
+ * the launch would leave gaps. The first block to ask writes down {n, found} behind the table, and all go by that. */
+CCL_DEVICE_SLOW uint64_t push_look_up_alike(CCL_ARGS a, uint32_t n, uint32_t peer, uint32_t id)
+{
+    const uint64_t at = ((uint64_t)peer * CCL_WINDOWS + id) * 8;
+    const uint64_t said = CCL_PTR(const struct ccl_k_comm, a->comm)->win + ((uint64_t)a->n + 1) * CCL_WINDOWS * 8 + at;
+    uint64_t base = push_look_up(a, peer, id), word = ccl_load_relaxed_system_u64(said);
+    if (CCL_TAG(word) != n) {
+        const uint64_t mine = CCL_TAGGED(n, base != 0), found = ccl_replace_relaxed_system_u64(said, word, mine);
+        word = found == word ? mine : found;
+    }
+    if (CCL_VALUE(word) == 0) {
+        return 0;
+    }
+    if (base == 0) { /* mapped since: behind the look of who found it */
+        ccl_fence_acquire_system();
+        base = push_look_up(a, peer, id);
+    }
+    return base;
+}
+#endif
+
+/* The place at rank `peer` that its advert names, `off` bytes on, as mapped here; 0: stage it. Resolved before the first store and before any loop. alike, a constant: all
+ * blocks of launch n must find the same. */
+CCL_DEVICE uint64_t push_resolve_by(CCL_ARGS a, const uint32_t alike, uint32_t n, uint32_t peer, uint64_t where, uint64_t off)
 {
     const uint32_t id = (uint32_t)(where >> 48);
+    uint64_t base = 0;
     if (id == 0 || (a->flags & CCL_F_FORCE_STAGED)) {
         return 0;
     }
-    const uint64_t base = id == a->expect_id ? a->peer[peer].win : id < CCL_WINDOWS ? push_look_up(a, peer, id) : 0;
+    if (id == a->expect_id) {
+        base = a->peer[peer].win;
+    } else if (id < CCL_WINDOWS) {
+        base = alike ? push_look_up_alike(a, n, peer, id) : push_look_up(a, peer, id);
+    }
     return base ? base + (where & 0xffffffffffffull) + off : 0;
 }
 
+/* NVIDIA's direct stores (paced parts, tiles of parts.hip) are cut otherwise than the pieces of rings; elsewhere a block moves the same bytes either way. */
+#if defined(CCL_ON_NVIDIA)
+#define PUSH_ALIKE 1u
+#else
+#define PUSH_ALIKE 0u
+#endif
+
 /* Base of my part there. */
-CCL_DEVICE uint64_t push_resolve(CCL_ARGS a, uint32_t peer, uint64_t where) { return push_resolve_at(a, peer, where, a->rank * a->dst_part); }
+CCL_DEVICE uint64_t push_resolve(CCL_ARGS a, uint32_t n, uint32_t peer, uint64_t where)
+{
+    return push_resolve_by(a, PUSH_ALIKE, n, peer, where, a->rank * a->dst_part);
+}
 
 /* Ring slot of chunk c, in src's own memory where the ring is shared, else in the destination's. A partitioned launch has several blocks for one
  * channel index, one a destination, and all write the shared ring: there the slots go by the block of the launch, equal at both ends. */

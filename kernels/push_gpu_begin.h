@@ -19,7 +19,7 @@ CCL_DEVICE uint64_t push_base(CCL_ARGS a, const struct push_end *end, uint32_t d
 {
 #if defined(CCL_TEST_BASES_INSIDE)
     if (d != 0 && end[d].base != 0) {
-        return push_resolve(a, ccl_rotate(a, d), *(const volatile uint64_t *)&end[d].where);
+        return push_resolve_by(a, 0, 0, ccl_rotate(a, d), *(const volatile uint64_t *)&end[d].where, a->rank * a->dst_part);
     }
 #endif
     (void)a;
@@ -91,7 +91,7 @@ CCL_DEVICE void push_hear(CCL_ARGS a, uint32_t world, struct push_block *b, uint
         uint64_t where = 0;
         uint32_t bad = ccl_advert_wait(a, world, n, peer, words, &where);
         if (bad == CCL_BAD_NONE && b->end != 0 && d >= b->job.ch.to_first && d < b->job.ch.to_last) {
-            uint64_t to = push_resolve(a, peer, where);
+            uint64_t to = push_resolve(a, n, peer, where);
             b->end[d].base = to;
 #if defined(CCL_TEST_BASES_INSIDE)
             b->end[d].where = where;

@@ -94,7 +94,7 @@ CCL_DEVICE void push_flat_begin(CCL_ARGS a, uint32_t world, struct push_shared *
     if (t > 0 && t < world) {
         uint64_t where = 0;
         const uint32_t bad = ccl_advert_wait(a, world, n, peer, 8, &where);
-        const uint64_t base = bad == CCL_BAD_NONE ? push_resolve(a, peer, where) : 0;
+        const uint64_t base = bad == CCL_BAD_NONE ? push_resolve(a, n, peer, where) : 0;
         end[t].base = base;
         end[t].at = 0;
         if (base == 0 || (base & 15)) {

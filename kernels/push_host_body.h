@@ -89,7 +89,7 @@ CCL_DEVICE uint32_t push_meet(CCL_ARGS a, struct push_shared *sh, struct push_jo
                 break;
             }
             if (base != 0 && d >= job->ch.to_first && d < job->ch.to_last) {
-                base[d] = push_resolve(a, peer, where);
+                base[d] = push_resolve(a, 0, peer, where);
                 if (base[d] == 0) {
                     sh->staged = 1;
                     /* A window we have not mapped yet is no fault of the caller's. */

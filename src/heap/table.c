@@ -4,16 +4,17 @@
  * own kernels: the bytes of heap chunk id, 0 while there is none, and in place of id 0 the highest id of a chunk so far + 1. On a
  * host device an entry is stored with release (pairs with the kernels' acquire load of the entry, before they
  * translate an address); on a GPU it is copied on a stream of the heap's own, since a kernel may be running: 8
- * aligned bytes, so a kernel sees the old or the new base. */
+ * aligned bytes, so a kernel sees the old or the new base. There, behind it, the kernels' own uint64_t[n][CCL_WINDOWS]: what the blocks of a
+ * launch go by (push_look_up_alike). */
 #include <stdlib.h>
 
 #include "heap/window.h"
 
 cclResult_t ccl_table_init(struct ccl_heap *heap)
 {
-    size_t bytes = ((size_t)heap->n + 1) * CCL_WINDOWS * sizeof(uint64_t);
+    size_t bytes = ((size_t)heap->n + 1) * CCL_WINDOWS * sizeof(uint64_t), said = heap->is_host ? 0 : (size_t)heap->n * CCL_WINDOWS * sizeof(uint64_t);
     void *table;
-    CCL_TRY(heap->rt->mem_alloc(CCL_MEM_DATA, bytes, &table));
+    CCL_TRY(heap->rt->mem_alloc(CCL_MEM_DATA, bytes + said, &table));
     heap->table = table;
     if (heap->is_host) {
         heap->shadow = heap->table;

@@ -55,7 +55,7 @@ static struct ccl_k_page *page[2];
 static struct tables {
     struct ccl_k_priv priv;
     struct ccl_k_comm comm;
-    uint64_t ctl[RANKS], page[RANKS], win[(RANKS + 1) * CCL_WINDOWS];
+    uint64_t ctl[RANKS], page[RANKS], win[(2 * RANKS + 1) * CCL_WINDOWS];
     uint8_t src[4096], dst[RANKS * PART], sink[4096];
 } *tables;
 

@@ -24,7 +24,7 @@ struct rank {
 };
 
 static struct rank ranks[RANKS];
-static uint64_t ctl_table[RANKS], page_table[RANKS], windows[RANKS * CCL_WINDOWS];
+static uint64_t ctl_table[RANKS], page_table[RANKS], windows[(2 * RANKS + 1) * CCL_WINDOWS];
 static uint32_t world;
 
 static void make_world(uint32_t n, uint32_t slots, uint32_t slot_bytes, uint32_t shared)
