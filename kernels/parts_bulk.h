@@ -93,9 +93,9 @@ CCL_DEVICE void parts_bulk(CCL_PARTS p, const struct parts_block *b, uint32_t fi
     }
     for (uint32_t d = first; d < last; d++) { /* what is no vector */
         const struct ccl_k_pair *pair = parts_pair(p, ccl_rotate(a, d));
-        const uint64_t base = parts_to(p, b, d), body = pair->send_bytes & ~15ull;
-        if (base != 0 && body != pair->send_bytes && body / CCL_PARTS_BULK_BYTES % (d == 0 ? ccl_grid() : parts_blocks(p, b, pair->send_bytes)) == ccl_bid()) {
-            ccl_move_tail(base + body, 0, a->src + pair->send_off + body, 0, 1, 0, (uint32_t)pair->send_bytes & 15);
+        const uint64_t base = parts_to(p, b, d), bytes = parts_bytes_to(p, d), body = bytes & ~15ull;
+        if (base != 0 && body != bytes && body / CCL_PARTS_BULK_BYTES % (d == 0 ? ccl_grid() : parts_blocks(p, b, bytes)) == ccl_bid()) {
+            ccl_move_tail(base + body, 0, a->src + pair->send_off + body, 0, 1, 0, (uint32_t)bytes & 15);
         }
     }
 }

@@ -25,6 +25,13 @@ CCL_DEVICE uint64_t parts_to(CCL_PARTS p, const struct parts_block *b, uint32_t 
     return d == 0 ? p->c.dst + parts_pair(p, p->c.rank)->recv_off : b->end[d].out != 0 ? b->end[d].base : 0;
 }
 
+/* Bytes for the rank d rotations on. The own part: as many as the user said may be stored. */
+CCL_DEVICE uint64_t parts_bytes_to(CCL_PARTS p, uint32_t d)
+{
+    const struct ccl_k_pair *pair = parts_pair(p, ccl_rotate(&p->c, d));
+    return d == 0 ? pair->recv_bytes : pair->send_bytes;
+}
+
 /* The next tile. False: there is none. */
 CCL_DEVICE uint32_t parts_stream_next(CCL_PARTS p, const struct parts_block *b, struct parts_stream *s)
 {
@@ -36,12 +43,12 @@ CCL_DEVICE uint32_t parts_stream_next(CCL_PARTS p, const struct parts_block *b, 
         }
         const uint32_t d = s->d++;
         const struct ccl_k_pair *pair = parts_pair(p, ccl_rotate(a, d));
-        const uint64_t base = parts_to(p, b, d);
-        const uint64_t off = (ccl_bid() + s->round * (d == 0 ? ccl_grid() : parts_blocks(p, b, pair->send_bytes))) * s->tile;
-        if (base != 0 && off < pair->send_bytes) {
+        const uint64_t base = parts_to(p, b, d), bytes = parts_bytes_to(p, d);
+        const uint64_t off = (ccl_bid() + s->round * (d == 0 ? ccl_grid() : parts_blocks(p, b, bytes))) * s->tile;
+        if (base != 0 && off < bytes) {
             s->from = a->src + pair->send_off + off;
             s->to = base + off;
-            s->left = pair->send_bytes - off;
+            s->left = bytes - off;
             return 1;
         }
     }
@@ -75,7 +82,7 @@ CCL_DEVICE void parts_tile_store(const ccl_vec16 *v, const struct parts_stream *
 CCL_DEVICE void parts_stream_registers(CCL_PARTS p, const struct parts_block *b, uint32_t first, uint32_t last)
 {
     struct parts_stream s = {first, last, first, ccl_threads() * 16 * PARTS_UNITS, 0, 0, 0, 0};
-    uint64_t loaded = 0; /* where v comes from: a broadcast stores it several times, and so is faster here than in bulk */
+    uint64_t loaded = 0, vectors = 0; /* v: from there, so much of it. A broadcast stores it several times, and so is faster here than in bulk */
     ccl_vec16 v[PARTS_UNITS];
 #pragma unroll 1
     while (parts_stream_next(p, b, &s)) {
@@ -83,9 +90,10 @@ CCL_DEVICE void parts_stream_registers(CCL_PARTS p, const struct parts_block *b,
             parts_move(s.to, s.from, s.left < s.tile ? s.left : s.tile, 0);
             continue;
         }
-        if (s.from != loaded) {
+        if (s.from != loaded || s.left > vectors) { /* parts of an all-to-all-v may begin together and end apart */
             parts_tile_load(v, &s);
             loaded = s.from;
+            vectors = s.left;
         }
         parts_tile_store(v, &s);
         if (s.left <= s.tile && (s.left & 15) != 0) {
