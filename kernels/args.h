@@ -238,9 +238,6 @@ enum {
     CCL_PARTS_TO_ROOT = 32  /* reduce: only root gets the results */
 };
 
-#define CCL_QUEUE_VECTORS 8 /* NVIDIA, reduce: of 16 bytes and a thread, in dynamic shared memory (copy_queue.h) */
-#define CCL_PARTS_BULK_BYTES 32768 /* NVIDIA: tile of a bulk copy of parts; */
-#define CCL_PARTS_BULK_STAGES 3    /* so many in dynamic shared memory: two blocks a unit have room */
 #define CCL_PARTS_LL_JOINS 32 /* parts_ll on a GPU: ranks whose elements it joins, at most */
 #define CCL_GPU_PAIRS 64 /* ranks of a communicator whose pairs fit the arguments of a kernel; on the host as many as there are */
 

@@ -92,7 +92,7 @@ static cclResult_t read_arch(struct ccl_gpu_device *d)
         CCL_GPU_TRY(device_attribute, &major, CCL_CUDA_ATTR_MAJOR, d->handle);
         CCL_GPU_TRY(device_attribute, &minor, CCL_CUDA_ATTR_MINOR, d->handle);
         snprintf(d->props.arch, sizeof(d->props.arch), "sm_%d%d", major, minor);
-        d->props.bulk_copy = major >= 9;
+        d->props.bulk_copy = major == 9; /* later ones run PTX for sm_80, which has none, and some have less shared memory */
         return cclSuccess;
     }
     return ccl_gpu_hsa_arch(d->pci_domain, d->pci_bus, d->pci_slot, d->props.arch, sizeof(d->props.arch));

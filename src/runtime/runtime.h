@@ -28,7 +28,7 @@ struct ccl_device_props {
     int max_blocks;       /* most blocks of a collective that run at once on the whole device */
     uint32_t flag_stride; /* bytes between two flag words written by different ranks */
     bool is_host;         /* kernels are C functions, one thread a block */
-    bool bulk_copy;       /* kernels may copy through shared memory in bulk (sm_90 and later) */
+    bool bulk_copy;       /* kernels may copy through shared memory in bulk (machine code of sm_90) */
     bool ll_words;        /* has the kernels ll_words_W, untraced */
     enum ccl_matrix_core matrix_core; /* of fused matrix products; host: none of these, its kernels serve all */
     int matrix_blocks;    /* most blocks of such a product that run at once on the whole device */
