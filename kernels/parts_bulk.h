@@ -5,7 +5,8 @@
 
 #define PARTS_BULK_MOST 8u /* stages */
 
-/* All direct ends of this block are aligned to vectors, and the launch has the shared memory; the same in all threads. */
+/* All direct ends of the launch are aligned to vectors, also those that this block has no piece of, and it has the shared memory. The same in all threads and blocks: tiles
+ * that go through registers are larger, so blocks that chose otherwise would leave gaps. */
 CCL_DEVICE uint32_t parts_takes_bulk(CCL_PARTS p, const struct parts_block *b, uint32_t first, uint32_t last)
 {
     CCL_ARGS a = &p->c;
@@ -14,8 +15,8 @@ CCL_DEVICE uint32_t parts_takes_bulk(CCL_PARTS p, const struct parts_block *b, u
         return 0;
     }
     for (uint32_t d = first; d < last; d++) {
-        const uint64_t base = parts_to(p, b, d);
-        bits |= base != 0 ? base | (a->src + parts_pair(p, ccl_rotate(a, d))->send_off) : 0;
+        const uint64_t base = d == 0 ? parts_to(p, b, 0) : b->end[d].base;
+        bits |= base != 0 && parts_bytes_to(p, d) != 0 ? base | (a->src + parts_pair(p, ccl_rotate(a, d))->send_off) : 0;
     }
     return (bits & 15) == 0;
 }
