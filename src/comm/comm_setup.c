@@ -422,7 +422,7 @@ static void close_page(cclComm_t comm)
     uint64_t late = __atomic_load_n(&comm->page->unclean, __ATOMIC_ACQUIRE);
     if (late != 0) {
         CCL_LOG(CCL_LOG_WARN, CCL_COLL,
-                "rank %d left a failed operation while ranks of mask %#llx (modulo 64) could still store into its receive buffer",
+                "rank %d left a failed operation while ranks of mask %#llx (modulo 64) could still store into its receive buffer or read its send buffer",
                 comm->rank, (unsigned long long)late);
     }
     /* Pairs with the acquire in look() of host_wait.c: all words of this rank are out. Who still waits for one learns that none will come. */
