@@ -10,6 +10,7 @@
 
 #include "runtime/code_objects.h"
 #include "runtime/gpu_internal.h"
+#include "args.h"
 
 #define MAX_MODULES 32
 #define PLAN_THREADS 512
@@ -174,13 +175,24 @@ static cclResult_t load_set(const struct ccl_gpu_device *d, bool traced, struct 
     return count > 0 ? find_functions(d, modules, count, functions) : no_code(d->props.arch);
 }
 
+/* Dynamic shared memory that a block of a kernel may be launched with, where its grid is as large as it gets (src/coll/parts.c; push by bulk copies takes fewer blocks). */
+static uint32_t dynamic_shared(const struct ccl_gpu_device *d, int kernel)
+{
+    if (ccl_gpu.vendor == CCL_GPU_AMD) {
+        return 0;
+    }
+    return kernel == CCL_KERNEL_reduce                           ? PLAN_THREADS * CCL_QUEUE_VECTORS * 16
+           : kernel == CCL_KERNEL_parts && d->props.bulk_copy ? CCL_PARTS_BULK_STAGES * CCL_PARTS_BULK_BYTES
+                                                                 : 0;
+}
+
 /* Blocks of a kernel that the device runs at once: the least over all kernels that wait for blocks of peers and take as many as they get. */
 static cclResult_t capacity(const struct ccl_gpu_device *d, int *blocks)
 {
     int least = 0;
     for (int k = CCL_KERNEL_push_2; k <= CCL_KERNEL_p2p; k++) {
         int n = 0;
-        CCL_GPU_TRY(occupancy, &n, d->kernels[k].handle, PLAN_THREADS, 0);
+        CCL_GPU_TRY(occupancy, &n, d->kernels[k].handle, PLAN_THREADS, dynamic_shared(d, k));
         least = k == CCL_KERNEL_push_2 || n < least ? n : least;
     }
     CCL_CHECK(least > 0, cclInternalError, CCL_RT, "%s cannot run a block of %d threads of every kernel", d->props.name,
