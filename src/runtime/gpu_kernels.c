@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
 #include "runtime/code_objects.h"
 #include "runtime/gpu_internal.h"
-#include "args.h"
 
 #define MAX_MODULES 32
 #define PLAN_THREADS 512
