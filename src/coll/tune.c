@@ -17,7 +17,7 @@ struct row {
 };
 
 /* Ranks that share one NVIDIA device: all blocks write to the same memory, and more than 128 together lose a third of its rate. Staging wants more,
- * for it waits in every step; but the agreed limit (comm_setup.c, half of what the device holds) leaves it 66, 33, 16 blocks a rank of 2, 4, 8 on an
+ * for it waits in every step; but the agreed limit (comm_agree.c, half of what the device holds) leaves it 66, 33, 16 blocks a rank of 2, 4, 8 on an
  * H200, which is direct's number. So auto, which learns of plain buffers only in the kernel, loses nothing by taking direct's grid. */
 static const struct row direct_shared[] = {{32 << 10, 8}, {256 << 10, 16}, {2 << 20, 32}, {UINT64_MAX, -128}};
 static const struct row staged_shared[] = {{32 << 10, 8}, {256 << 10, 16}, {UINT64_MAX, -256}};

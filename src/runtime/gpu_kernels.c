@@ -174,15 +174,15 @@ static cclResult_t load_set(const struct ccl_gpu_device *d, bool traced, struct 
     return count > 0 ? find_functions(d, modules, count, functions) : no_code(d->props.arch);
 }
 
-/* Dynamic shared memory of a block, at most, as coll/parts.c launches it. Bulk copies of push have a rule of their own (coll/tune.c). */
-static size_t most_shared(const struct ccl_gpu_device *d, int kernel)
+/* Dynamic shared memory that a block of a kernel may be launched with, where its grid is as large as it gets (src/coll/parts.c; push by bulk copies takes fewer blocks). */
+static uint32_t dynamic_shared(const struct ccl_gpu_device *d, int kernel)
 {
-    if (ccl_gpu.vendor != CCL_GPU_NVIDIA) {
+    if (ccl_gpu.vendor == CCL_GPU_AMD) {
         return 0;
     }
-    return kernel == CCL_KERNEL_reduce                         ? PLAN_THREADS * CCL_QUEUE_VECTORS * 16
+    return kernel == CCL_KERNEL_reduce                           ? PLAN_THREADS * CCL_QUEUE_VECTORS * 16
            : kernel == CCL_KERNEL_parts && d->props.bulk_copy ? CCL_PARTS_BULK_STAGES * CCL_PARTS_BULK_BYTES
-                                                               : 0;
+                                                                 : 0;
 }
 
 /* Blocks of a kernel that the device runs at once: the least over all kernels that wait for blocks of peers and take as many as they get. */
@@ -191,7 +191,7 @@ static cclResult_t capacity(const struct ccl_gpu_device *d, int *blocks)
     int least = 0;
     for (int k = CCL_KERNEL_push_2; k <= CCL_KERNEL_p2p; k++) {
         int n = 0;
-        CCL_GPU_TRY(occupancy, &n, d->kernels[k].handle, PLAN_THREADS, most_shared(d, k));
+        CCL_GPU_TRY(occupancy, &n, d->kernels[k].handle, PLAN_THREADS, dynamic_shared(d, k));
         least = k == CCL_KERNEL_push_2 || n < least ? n : least;
     }
     CCL_CHECK(least > 0, cclInternalError, CCL_RT, "%s cannot run a block of %d threads of every kernel", d->props.name,
