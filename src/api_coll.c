@@ -181,6 +181,9 @@ static cclResult_t all_to_all_v(struct ccl_coll_call *call, cclComm_t comm, cclS
     if (any_count(call->v.recvcounts, comm->n)) {
         CCL_TRY(ccl_api_check_ptr(call->recv, func, "receive buffer (recvbuff)"));
     }
+    CCL_CHECK(call->v.sendcounts[comm->rank] == call->v.recvcounts[comm->rank], cclInvalidArgument, CCL_COLL,
+              "%s: rank %d has %zu elements for itself (sendcounts), but expects %zu (recvcounts)", func, comm->rank, call->v.sendcounts[comm->rank],
+              call->v.recvcounts[comm->rank]);
     if (ccl_group_active()) {
         CCL_TRY(copy_counts(call, comm->n));
     }

@@ -439,6 +439,7 @@ static void arguments(void)
 {
     uint8_t *p = send_buf[TM_PLAIN].base;
     const size_t one[64] = {1}, none[64] = {0};
+    size_t to_self[64] = {0};
     cclRedOp_t op;
 
     TM_RC(cclAllReduce(p, p, 4, (cclDataType_t)12, cclSum, comm, stream), cclInvalidArgument);
@@ -456,6 +457,9 @@ static void arguments(void)
     TM_RC(cclScatter(p, p, 4, cclInt8, -3, comm, stream), cclInvalidArgument);
     TM_RC(cclAllToAllv(p, NULL, none, p, one, none, cclInt8, comm, stream), cclInvalidArgument);
     TM_RC(cclAllToAllv(NULL, one, none, p, one, none, cclInt8, comm, stream), cclInvalidArgument);
+    to_self[tm_rank] = 2;
+    TM_RC(cclAllToAllv(p, to_self, none, p, none, none, cclInt8, comm, stream), cclInvalidArgument);
+    TM_TEXT("2 elements for itself");
     TM_RC(cclRedOpCreatePreMulSum(&op, p, (cclDataType_t)99, cclScalarDevice, comm), cclInvalidArgument);
     TM_RC(cclRedOpCreatePreMulSum(&op, p, cclInt8, (cclScalarResidence_t)2, comm), cclInvalidArgument);
     TM_RC(cclRedOpCreatePreMulSum(&op, NULL, cclInt8, cclScalarDevice, comm), cclInvalidArgument);
