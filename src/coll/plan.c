@@ -148,13 +148,20 @@ static void find_flat(const struct shape *s, uint32_t threads, uint32_t vectors,
     a->flat_piece = ((uint64_t)threads * 16 << a->unit_shift) < piece ? 0 : (uint32_t)piece;
 }
 
+/* Of the call, or of the communicator, which LL does not heed; CCL_UNSET: neither. */
+static int blocks_asked(cclComm_t comm, const cclCallConfig_t *c)
+{
+    int asked = c->comm_sms != CCL_UNSET || c->variant == cclVariantLL ? c->comm_sms : comm->agreed.comm_sms;
+    return asked < comm->agreed.blocks ? asked : comm->agreed.blocks;
+}
+
 static cclResult_t choose_grid(cclComm_t comm, const struct ccl_tune *tune, cclCallConfig_t *c,
                                struct ccl_k_coll_args *a, struct ccl_plan *plan)
 {
-    int wanted = c->comm_sms != CCL_UNSET ? c->comm_sms : comm->agreed.comm_sms;
+    int wanted = blocks_asked(comm, c);
     uint64_t pieces = a->pieces_down * a->pieces_across, blocks = (uint64_t)tune->blocks;
     if (c->variant == cclVariantLL) {
-        wanted = c->comm_sms != CCL_UNSET ? c->comm_sms : tune->blocks;
+        wanted = wanted != CCL_UNSET ? wanted : tune->blocks;
     } else if (wanted == CCL_UNSET) {
         wanted = (int)(blocks < pieces ? blocks : pieces);
         wanted = c->variant == cclVariantPartitioned && wanted < comm->n ? comm->n : wanted;
@@ -248,7 +255,7 @@ cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, stru
             tune.threads = c.threads;
         } else {
             bool forced = c.variant != cclVariantStaged || (a.flags & CCL_F_FORCE_STAGED); /* auto is tuned as direct */
-            ccl_tune(comm, forced ? c.variant : cclVariantDirect, s.part_bytes, c.comm_sms, c.threads, &tune);
+            ccl_tune(comm, forced ? c.variant : cclVariantDirect, s.part_bytes, blocks_asked(comm, &c), c.threads, &tune);
             cut(&s, tune.piece_bytes, comm->args.lay.slot_bytes, &c, &a);
             CCL_TRY(choose_grid(comm, &tune, &c, &a, plan));
         }
