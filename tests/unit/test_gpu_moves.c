@@ -150,7 +150,7 @@ static void run_one(uint32_t n, uint32_t number)
 
 int main(int argc, char **argv)
 {
-    const uint32_t count = argc > 1 ? (uint32_t)atoi(argv[1]) : 150;
+    const uint32_t count = argc > 1 ? (uint32_t)atoi(argv[1]) : 80;
     for (uint32_t i = 0; i < count && failures < 10; i++) {
         run_one(2 + dice(RANKS - 1), i);
     }
