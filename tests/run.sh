@@ -136,7 +136,7 @@ else
         build_preset asan -DCCL_WERROR=$werror
         # The long forms of the MPI tests, and rank counts that differ from others in nothing a sanitizer sees, are left to --sanitize; what
         # compilers and files are checked for has nothing to do with sanitizers. The GPU bodies once more in AMD's form are the same code in most lines.
-        run_tests asan "address+undefined sanitizers" -LE "^(model${left_out_long})\$" -E '^mpi\..*\.full\.|^(check|bench)\.|^unit\.gpu_.*_amd$|\.n(4|5|7|8)$'
+        run_tests asan "address+undefined sanitizers" -LE "^(model${left_out_long})\$" -E '^mpi\..*\.full\.|^(check|bench)\.|^unit\.gpu_(.*_amd|bodies)$|\.n(4|5|7|8)$'
         build_preset tsan -DCCL_WERROR=$werror
         # It sees the threads of one process, so a few numbers of processes are enough; and three where a third one changes what threads do.
         other_ranks='\.n(4|5|7|8)$|^mpi\.(api|check|coll_errors|heap|matmul|matmul_errors|matmul_ways|mismatch|example|narrow|trace|split|group|register).*\.n3$'
