@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tiles of parts.hip by bulk copies through shared memory (included by parts_direct_moves.h; sm_90 on): one thread keeps loads and stores on their way, the others wait for it.
- * As push_bulk.h, which says what the waits are for. */
+ * Tiles of parts.hip by bulk copies through shared memory (included by parts_direct_moves.h; sm_90 on): one thread keeps loads and stores on their way, the others wait for it. */
 
-#define PARTS_BULK_MOST 8u /* stages */
+#include "bulk_copies.h"
 
 /* All direct ends of the launch are aligned to vectors, also those that this block has no piece of, and it has the shared memory. The same in all threads and blocks: tiles
  * that go through registers are larger, so blocks that chose otherwise would leave gaps. */
@@ -34,27 +33,18 @@ CCL_DEVICE uint32_t parts_bulk_next(CCL_PARTS p, const struct parts_block *b, st
     return 0;
 }
 
-/* A tile into shared memory; `full` flips when all of it is there. */
-CCL_DEVICE void parts_bulk_load(uint32_t full, uint32_t to, const struct parts_stream *s)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(full), "r"(parts_bulk_bytes(s)) : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(s->from), "r"(parts_bulk_bytes(s)), "r"(full)
-                 : "memory");
-}
+/* A tile into shared memory. */
+CCL_DEVICE void parts_bulk_load(uint32_t full, uint32_t to, const struct parts_stream *s) { bulk_load(full, to, s->from, parts_bulk_bytes(s)); }
 
 /* One thread; when it returns, all stores have been made. */
 CCL_DEVICE_SLOW void parts_bulk_run(CCL_PARTS p, const struct parts_block *b, uint32_t first, uint32_t last)
 {
     extern __shared__ __align__(128) char parts_bulk_memory[];
-    __shared__ __align__(8) uint64_t full[PARTS_BULK_MOST];
+    __shared__ __align__(8) uint64_t full[BULK_STAGES_MOST];
     const uint32_t memory = (uint32_t)__cvta_generic_to_shared(parts_bulk_memory), bar = (uint32_t)__cvta_generic_to_shared(full);
     const uint32_t stages = CCL_PARTS_BULK_STAGES;
     struct parts_stream put = {first, last, first, CCL_PARTS_BULK_BYTES, 0, 0, 0, 0}, get = put;
-    for (uint32_t s = 0; s < stages; s++) {
-        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(bar + 8 * s) : "memory");
-    }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    asm volatile("fence.proxy.async;" ::: "memory");
+    bulk_begin(bar, stages);
     uint32_t more = 1, s = 0, phase = 0;
     for (uint32_t k = 0; k + 1 < stages && more; k++) {
         more = parts_bulk_next(p, b, &get);
@@ -63,16 +53,13 @@ CCL_DEVICE_SLOW void parts_bulk_run(CCL_PARTS p, const struct parts_block *b, ui
         }
     }
     while (parts_bulk_next(p, b, &put)) {
-        uint32_t ready = 0;
-        while (!ready) {
-            asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(ready) : "r"(bar + 8 * s), "r"(phase) : "memory");
-        }
-        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(put.to), "r"(memory + s * CCL_PARTS_BULK_BYTES), "r"(parts_bulk_bytes(&put)) : "memory");
-        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        bulk_wait(bar + 8 * s, phase);
+        bulk_store(put.to, memory + s * CCL_PARTS_BULK_BYTES, parts_bulk_bytes(&put));
+        bulk_commit();
         more = more && parts_bulk_next(p, b, &get);
         if (more) { /* the stage of the tile before this one, as soon as that has been read */
             const uint32_t to = s == 0 ? stages - 1 : s - 1;
-            asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
+            bulk_await_previous();
             parts_bulk_load(bar + 8 * to, memory + to * CCL_PARTS_BULK_BYTES, &get);
         }
         if (++s == stages) {
@@ -80,10 +67,7 @@ CCL_DEVICE_SLOW void parts_bulk_run(CCL_PARTS p, const struct parts_block *b, ui
             phase ^= 1;
         }
     }
-    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); /* not .read: what the flags are going to announce has been stored */
-    for (s = 0; s < stages; s++) {
-        asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(bar + 8 * s) : "memory");
-    }
+    bulk_end(bar, stages);
 }
 
 CCL_DEVICE void parts_bulk(CCL_PARTS p, const struct parts_block *b, uint32_t first, uint32_t last)
