@@ -192,23 +192,18 @@ CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v)
                  "r"(v.lane[2]), "r"(v.lane[3])
                  : "memory");
 }
-/* The same, not kept in the first cache and fetched a line of 128 bytes at a time. */
-CCL_DEVICE ccl_vec16 ccl_load_once_vec16(uint64_t addr)
-{
-    ccl_vec16 v;
-    asm volatile("ld.global.L1::no_allocate.L2::128B.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(v.lane[0]), "=r"(v.lane[1]), "=r"(v.lane[2]), "=r"(v.lane[3])
-                 : "l"(addr));
-    return v;
-}
-CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr)
-{
-    ccl_vec16 v;
-    asm volatile("ld.global.cs.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(v.lane[0]), "=r"(v.lane[1]), "=r"(v.lane[2]), "=r"(v.lane[3])
-                 : "l"(addr));
-    return v;
-}
+#define CCL_LOAD_VEC16(name, how)                                                \
+    CCL_DEVICE ccl_vec16 name(uint64_t addr)                                     \
+    {                                                                            \
+        ccl_vec16 v;                                                             \
+        asm volatile("ld.global." how ".v4.u32 {%0,%1,%2,%3}, [%4];"             \
+                     : "=r"(v.lane[0]), "=r"(v.lane[1]), "=r"(v.lane[2]), "=r"(v.lane[3]) \
+                     : "l"(addr));                                               \
+        return v;                                                                \
+    }
+CCL_LOAD_VEC16(ccl_load_stream_vec16, "cs")
+/* Not kept in the first cache, fetched a line of 128 bytes at a time. */
+CCL_LOAD_VEC16(ccl_load_once_vec16, "L1::no_allocate.L2::128B")
 
 /* Memory of the user, in the global address space: a generic access finds that out first. */
 CCL_DEVICE uint64_t ccl_load_global_u64(uint64_t addr)

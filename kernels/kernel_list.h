@@ -66,9 +66,11 @@
     CCL_MATRIX_LAYOUTS(X, bf16, 128)
 
 /* Dynamic shared memory, which the number of blocks that a device runs at once depends on (gpu_kernels.c). */
-#define CCL_QUEUE_VECTORS 8 /* NVIDIA, reduce: of 16 bytes and a thread, in dynamic shared memory (copy_queue.h) */
+#define CCL_QUEUE_VECTORS 8 /* NVIDIA, reduce: of 16 bytes and a thread (copy_queue.h) */
+#define CCL_QUEUE_SHARED(threads) ((threads) * CCL_QUEUE_VECTORS * 16)
 #define CCL_PARTS_BULK_BYTES 32768 /* NVIDIA: tile of a bulk copy of parts; */
-#define CCL_PARTS_BULK_STAGES 3    /* so many in dynamic shared memory: two blocks a unit have room */
+#define CCL_PARTS_BULK_STAGES 3    /* so many: two blocks a unit have room */
+#define CCL_PARTS_BULK_SHARED (CCL_PARTS_BULK_STAGES * CCL_PARTS_BULK_BYTES)
 
 enum ccl_kernel {
 #define CCL_K(name, args) CCL_KERNEL_##name,

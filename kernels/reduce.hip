@@ -30,7 +30,7 @@ struct reduce_block {
     struct parts_block b;
     uint64_t *in, *to; /* where the elements of a piece come from, by rank; where they go */
     uint32_t *num_to;
-    uint64_t *from;     /* inputs in windows, by rotation; null where owners never read them there */
+    uint64_t *from;     /* inputs in windows, by rotation */
 };
 
 struct reduce_piece {
@@ -280,7 +280,7 @@ CCL_DEVICE uint32_t reduce_run(CCL_PARTS p, struct reduce_block *r)
 CCL_KERNEL_LARGE(reduce, struct ccl_k_parts_args)
 {
     REDUCE_MEMORY(memory);
-    struct reduce_block r = {{&memory.sh, memory.end, &memory.words_out, {0, 0, {0, 0, 0, 0}, 0, 0, 0}}, memory.in, memory.to, &memory.num_to, REDUCE_FROM(memory)};
+    struct reduce_block r = {{&memory.sh, memory.end, &memory.words_out, {0, 0, {0, 0, 0, 0}, 0, 0, 0}}, memory.in, memory.to, &memory.num_to, memory.from};
     r.b.job.chunks = push_count(a->chunks, ccl_bid(), ccl_uniform(ccl_grid()));
     if (parts_enter(a, &r.b) && parts_meet(a, &r.b, REDUCE_PULLS, r.from) && reduce_run(a, &r)) {
         CCL_TRACE_NOTE_FIRST(&a->c, r.b.job.n, CCL_TRACE_SENT);

@@ -12,14 +12,12 @@
 #define REDUCE_SAID 0u
 #define REDUCE_PULLS 0u
 #define REDUCE_MAY_BE_FLAT(p, r) 0
-#define REDUCE_FROM(memory) 0
 #else
 #define REDUCE_FLAT(r) ccl_uniform((r)->b.sh->drain)
 #define REDUCE_PULLS 1u
 #define REDUCE_SAID REDUCE_SAYS_YES /* what credits begin behind */
 /* Known from the adverts, so to all ranks alike. A window may not be mapped here yet; reduce_agree finds out. */
 #define REDUCE_MAY_BE_FLAT(p, r) ((p)->from_where != 0 && ((p)->c.where != 0 || !parts_receives((p), (p)->c.rank)) && !ccl_uniform((r)->b.sh->late))
-#define REDUCE_FROM(memory) (memory).from
 #endif
 
 /* Every rank tells all whether it has mapped what it would read and store to; flat if all have. The word is that of credits, whose values begin behind these two: `full`

@@ -13,36 +13,40 @@ CCL_DEVICE A NAME(one)(uint32_t redop, A a, A x)
     }
 }
 
-/* The vectors of share `part` of `parts`, a block's threads side by side. Loads are always on their way: NVIDIA's through a queue in shared memory, elsewhere two ahead of
- * the join. */
+/* What has been joined to all of to. */
+CCL_DEVICE void NAME(spread)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, uint64_t i, A *a)
+{
+    uint32_t words[RT_WORDS];
+    if (redop == 4) {
+        NAME(average)(a, n);
+    }
+    NAME(pack)(words, a);
+    const ccl_vec16 v = reduce_vec16_of(words);
+#pragma unroll 1
+    for (uint32_t d = 0; d < num_to; d++) {
+        *CCL_PTR(ccl_vec16, to[d] + i * 16) = v;
+    }
+}
+
+/* The vectors of share `part` of `parts`, a block's threads side by side. */
 CCL_DEVICE void NAME(vectors)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t vectors, uint32_t part, uint32_t parts)
 {
     const uint64_t step = (uint64_t)parts * ccl_threads();
     uint64_t i = (uint64_t)part * ccl_threads() + ccl_tid();
-#if defined(CCL_ON_NVIDIA)
+    uint32_t words[RT_WORDS];
+    A a[LANES], x[LANES];
+#if defined(CCL_ON_NVIDIA) /* loads are on their way through a queue in shared memory, across the ends of places too */
     struct reduce_stream fetch = {i, 0, 0};
     uint32_t taken = 0;
 #pragma unroll 1
     for (uint32_t k = 0; k < CCL_QUEUE_VECTORS - 1; k++) {
         reduce_fetch(&fetch, in, n, step, vectors);
     }
-#endif
     for (; i < vectors; i += step) {
-        ccl_vec16 v;
-        uint32_t words[RT_WORDS];
-        A a[LANES], x[LANES];
-#if !defined(CCL_ON_NVIDIA)
-        ccl_vec16 next = ccl_load_ring_vec16(in[0] + i * 16);
-        reduce_words_of(next, words);
-        NAME(unpack)(words, a);
-        next = n > 1 ? ccl_load_ring_vec16(in[1] + i * 16) : next;
-#endif
 #pragma unroll 1
-        for (uint32_t r = REDUCE_FIRST; r < n; r++) {
-#if defined(CCL_ON_NVIDIA)
+        for (uint32_t r = 0; r < n; r++) {
             QUEUE_AWAIT(CCL_QUEUE_VECTORS - 2);
-            v = queue_take(taken++);
-            reduce_words_of(v, words);
+            reduce_words_of(queue_take(taken++), words);
             if (r == 0) {
                 NAME(unpack)(words, a);
             } else {
@@ -50,26 +54,26 @@ CCL_DEVICE void NAME(vectors)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint
                 NAME(lanes)(redop, a, x);
             }
             reduce_fetch(&fetch, in, n, step, vectors);
-#else
+        }
+        NAME(spread)(redop, n, to, num_to, i, a);
+    }
+    QUEUE_AWAIT(0);
+#else /* two ahead of the join */
+    for (; i < vectors; i += step) {
+        ccl_vec16 next = ccl_load_ring_vec16(in[0] + i * 16), v;
+        reduce_words_of(next, words);
+        NAME(unpack)(words, a);
+        next = n > 1 ? ccl_load_ring_vec16(in[1] + i * 16) : next;
+#pragma unroll 1
+        for (uint32_t r = 1; r < n; r++) {
             v = next;
             next = r + 1 < n ? ccl_load_ring_vec16(in[r + 1] + i * 16) : next;
             reduce_words_of(v, words);
             NAME(unpack)(words, x);
             NAME(lanes)(redop, a, x);
-#endif
         }
-        if (redop == 4) {
-            NAME(average)(a, n);
-        }
-        NAME(pack)(words, a);
-        v = reduce_vec16_of(words);
-#pragma unroll 1
-        for (uint32_t d = 0; d < num_to; d++) {
-            *CCL_PTR(ccl_vec16, to[d] + i * 16) = v;
-        }
+        NAME(spread)(redop, n, to, num_to, i, a);
     }
-#if defined(CCL_ON_NVIDIA)
-    QUEUE_AWAIT(0);
 #endif
 }
 

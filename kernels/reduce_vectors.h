@@ -30,8 +30,6 @@ CCL_DEVICE ccl_vec16 reduce_vec16_of(const uint32_t *words)
 
 #include "copy_queue.h"
 
-#define REDUCE_FIRST 0u /* rank that the loop over ranks begins with */
-
 /* A thread's vectors in the order in which they are joined: place after place, in each rank after rank. */
 struct reduce_stream {
     uint64_t i;
@@ -50,10 +48,6 @@ CCL_DEVICE void reduce_fetch(struct reduce_stream *s, REDUCE_PLACES in, uint32_t
     }
     queue_commit();
 }
-
-#else
-
-#define REDUCE_FIRST 1u
 
 #endif
 
@@ -88,11 +82,6 @@ CCL_DEVICE void reduce_join_share(CCL_PARTS p, REDUCE_PLACES to, uint32_t num_to
 #define ARGS (redop, n, to, num_to, in, count, low, part, parts)
     REDUCE_BY_TYPE(p->type, reduce_join)
 #undef ARGS
-}
-
-CCL_DEVICE void reduce_join(CCL_PARTS p, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t count)
-{
-    reduce_join_share(p, to, num_to, in, count, 0, 1);
 }
 
 #endif

@@ -38,7 +38,7 @@ static cclResult_t set_window(cclComm_t comm, const void *recv)
         }
         return cclSuccess;
     }
-    a->where = (uint64_t)hit.id << 48 | hit.off;
+    a->where = ccl_window_where(&hit);
     ccl_coll_expect(comm, &hit, a);
     return cclSuccess;
 }

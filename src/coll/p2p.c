@@ -46,7 +46,7 @@ static void add_item(cclComm_t comm, struct ccl_k_p2p_args *a, const struct ccl_
     uint64_t where = 0;
     if (call->op == CCL_OP_RECV && call->count != 0 && comm->agreed.variant != cclVariantStaged &&
         ccl_heap_find(comm->heap, (const void *)call->buff, bytes_of(call), &hit)) {
-        where = (uint64_t)hit.id << 48 | hit.off;
+        where = ccl_window_where(&hit);
     }
     a->item[a->count++] = (struct ccl_k_p2p_item){call->buff, bytes_of(call), where, CCL_WORD1(call->op, call->type, 0, call->peer), 0};
 }

@@ -304,10 +304,10 @@ static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct
     a->parts |= reduces && call->redop == cclNumOps ? CCL_PARTS_SCALED : 0u;
     a->parts |= call->scalar_on_device ? CCL_PARTS_SCALAR_AT : 0u;
     s->windowed = !ll && s->recv_bytes != 0 && call->op != CCL_OP_REDUCE_SCATTER && !(a->c.flags & CCL_F_FORCE_STAGED) && n > 1;
-    s->shared_bytes = s->kernel == CCL_KERNEL_reduce && ccl_comm_on_nvidia(comm) ? s->threads * CCL_QUEUE_VECTORS * 16 : 0;
+    s->shared_bytes = s->kernel == CCL_KERNEL_reduce && ccl_comm_on_nvidia(comm) ? CCL_QUEUE_SHARED(s->threads) : 0;
     if (s->kernel == CCL_KERNEL_parts && comm->props.bulk_copy && s->send_bytes >= BULK_BYTES && !(a->parts & CCL_PARTS_SAME)) {
         a->c.flags |= CCL_F_BULK;
-        s->shared_bytes = CCL_PARTS_BULK_STAGES * CCL_PARTS_BULK_BYTES;
+        s->shared_bytes = CCL_PARTS_BULK_SHARED;
     }
     /* Owners do not scale: the scalar is each rank's own. */
     s->pulled = s->kernel == CCL_KERNEL_reduce && !comm->props.is_host && s->send_bytes != 0 && !(a->parts & CCL_PARTS_SCALED) &&
@@ -338,12 +338,12 @@ static void set_window(cclComm_t comm, const struct ccl_coll_call *call, struct 
     a->expect_id = 0;
     s->args.from_where = 0;
     if (s->pulled && ccl_heap_find(comm->heap, call->send, s->send_bytes, &hit)) {
-        s->args.from_where = (uint64_t)hit.id << 48 | hit.off;
+        s->args.from_where = ccl_window_where(&hit);
     }
     if (!s->windowed || !ccl_heap_find(comm->heap, call->recv, s->recv_bytes, &hit)) {
         return;
     }
-    a->where = (uint64_t)hit.id << 48 | hit.off;
+    a->where = ccl_window_where(&hit);
     ccl_coll_expect(comm, &hit, a);
 }
 

@@ -160,10 +160,8 @@ static cclResult_t choose_grid(cclComm_t comm, const struct ccl_tune *tune, cclC
 {
     int wanted = blocks_asked(comm, c);
     uint64_t pieces = a->pieces_down * a->pieces_across, blocks = (uint64_t)tune->blocks;
-    if (c->variant == cclVariantLL) {
-        wanted = wanted != CCL_UNSET ? wanted : tune->blocks;
-    } else if (wanted == CCL_UNSET) {
-        wanted = (int)(blocks < pieces ? blocks : pieces);
+    if (wanted == CCL_UNSET) {
+        wanted = c->variant == cclVariantLL || blocks < pieces ? (int)blocks : (int)pieces;
         wanted = c->variant == cclVariantPartitioned && wanted < comm->n ? comm->n : wanted;
     }
     if (wanted > comm->agreed.blocks) {

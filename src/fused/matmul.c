@@ -163,7 +163,7 @@ static void set_window(cclComm_t comm, const struct cclMatmulWorkspace *ws, cons
         ptr = ws->space;
     }
     if (a->map.pushes ? ccl_heap_find(comm->heap, ptr, ws->copy_off, &hit) : find_window(comm, ptr, bytes, &hit)) {
-        a->coll.where = (uint64_t)hit.id << 48 | hit.off;
+        a->coll.where = ccl_window_where(&hit);
     } else {
         *copied = true;
         a->coll.where = a->copy_where;

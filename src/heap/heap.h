@@ -71,6 +71,12 @@ struct ccl_window_hit {
     uint64_t off;          /* bytes from the window's base to the pointer */
     const uint64_t *bases; /* by rank: base as mapped here; only when symmetric, else NULL; until the next call */
 };
+/* The same as a word of the kernels' arguments, ccl_k_coll_args.where. */
+static inline uint64_t ccl_window_where(const struct ccl_window_hit *hit)
+{
+    return (uint64_t)hit->id << 48 | hit->off;
+}
+
 /* Fast path, no lock: the window that holds all of [ptr, ptr+bytes). False: none. API thread of this communicator
  * only. The first call after a change of the windows takes the lock to see it. */
 bool ccl_heap_find(struct ccl_heap *heap, const void *ptr, size_t bytes, struct ccl_window_hit *hit);

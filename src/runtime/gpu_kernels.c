@@ -180,9 +180,9 @@ static uint32_t dynamic_shared(const struct ccl_gpu_device *d, int kernel)
     if (ccl_gpu.vendor == CCL_GPU_AMD) {
         return 0;
     }
-    return kernel == CCL_KERNEL_reduce                           ? PLAN_THREADS * CCL_QUEUE_VECTORS * 16
-           : kernel == CCL_KERNEL_parts && d->props.bulk_copy ? CCL_PARTS_BULK_STAGES * CCL_PARTS_BULK_BYTES
-                                                                 : 0;
+    return kernel == CCL_KERNEL_reduce                        ? CCL_QUEUE_SHARED(PLAN_THREADS)
+           : kernel == CCL_KERNEL_parts && d->props.bulk_copy ? CCL_PARTS_BULK_SHARED
+                                                              : 0;
 }
 
 /* Blocks of a kernel that the device runs at once: the least over all kernels that wait for blocks of peers and take as many as they get. */

@@ -294,4 +294,33 @@ __attribute__((unused)) static kernel_fn of_world(kernel_fn any, uint32_t n)
     return any == ccl_k_ll_n ? ll[n - 2] : any == ccl_k_push_n ? push[n - 2] : any;
 }
 
+/* Random calls of 2 to RANKS ranks, argv[1] or so many. Returns the exit status. */
+static __attribute__((unused)) int run_random(int argc, char **argv, uint32_t count, void (*run_one)(uint32_t n, uint32_t number))
+{
+    count = argc > 1 ? (uint32_t)atoi(argv[1]) : count;
+    for (uint32_t i = 0; i < count && failures < 10; i++) {
+        run_one(2 + dice(RANKS - 1), i);
+    }
+    if (failures == 0) {
+        printf("ok\n");
+    }
+    return failures != 0;
+}
+
+/* Behind a call: rank r has not failed, and its memory is as wanted, byte for byte. */
+static __attribute__((unused)) void look_at_rank(const char *text, uint32_t r, const uint8_t *want, uint32_t bytes)
+{
+    if (ranks[r].page->abort != 0) {
+        printf("FAILED %s: rank %u has abort %llx\n", text, r, (unsigned long long)ranks[r].page->abort);
+        failures++;
+    }
+    for (uint32_t i = 0; i < bytes; i++) {
+        if (want[i] != (uint8_t)ranks[r].dst[i]) {
+            printf("FAILED %s: rank %u, byte %u of its memory is %02x, not %02x\n", text, r, i, (uint8_t)ranks[r].dst[i], want[i]);
+            failures++;
+            break;
+        }
+    }
+}
+
 #endif

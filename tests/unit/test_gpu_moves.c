@@ -134,28 +134,8 @@ static void run_one(uint32_t n, uint32_t number)
     snprintf(text, sizeof(text), "call %u, %u ranks, grid %u, pieces of %u bytes", number, n, grid, piece);
     run_all(text);
     for (uint32_t r = 0; r < n; r++) {
-        if (ranks[r].page->abort != 0) {
-            printf("FAILED %s: rank %u has abort %llx\n", text, r, (unsigned long long)ranks[r].page->abort);
-            failures++;
-        }
-        for (uint32_t i = 0; i < DST_BYTES; i++) {
-            if (want[r][i] != (uint8_t)ranks[r].dst[i]) {
-                printf("FAILED %s: rank %u, byte %u of its memory is %02x, not %02x\n", text, r, i, (uint8_t)ranks[r].dst[i], want[r][i]);
-                failures++;
-                break;
-            }
-        }
+        look_at_rank(text, r, want[r], DST_BYTES);
     }
 }
 
-int main(int argc, char **argv)
-{
-    const uint32_t count = argc > 1 ? (uint32_t)atoi(argv[1]) : 80;
-    for (uint32_t i = 0; i < count && failures < 10; i++) {
-        run_one(2 + dice(RANKS - 1), i);
-    }
-    if (failures == 0) {
-        printf("ok\n");
-    }
-    return failures != 0;
-}
+int main(int argc, char **argv) { return run_random(argc, argv, 80, run_one); }

@@ -164,30 +164,8 @@ static void run_one(uint32_t n, uint32_t number)
     snprintf(text, sizeof(text), "call %u, kind %u, %u ranks, count %u, grid %u, slots %u, in place %u", number, j.kind, n, j.count, ranks[0].grid, j.slots, j.in_place);
     run_all(text);
     for (uint32_t r = 0; r < n; r++) {
-        if (ranks[r].page->abort != 0) {
-            printf("FAILED %s: rank %u has abort %llx\n", text, r, (unsigned long long)ranks[r].page->abort);
-            failures++;
-        }
-        for (uint32_t i = 0; i < AREA / 4; i++) {
-            uint32_t got;
-            memcpy(&got, ranks[r].dst + 4ull * i, 4);
-            if (got != want[r][i]) {
-                printf("FAILED %s: rank %u, word %u of its memory is %08x, not %08x\n", text, r, i, got, want[r][i]);
-                failures++;
-                break;
-            }
-        }
+        look_at_rank(text, r, (const uint8_t *)want[r], AREA);
     }
 }
 
-int main(int argc, char **argv)
-{
-    const uint32_t count = argc > 1 ? (uint32_t)atoi(argv[1]) : 150;
-    for (uint32_t i = 0; i < count && failures < 10; i++) {
-        run_one(2 + dice(RANKS - 1), i);
-    }
-    if (failures == 0) {
-        printf("ok\n");
-    }
-    return failures != 0;
-}
+int main(int argc, char **argv) { return run_random(argc, argv, 150, run_one); }
