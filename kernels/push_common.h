@@ -62,6 +62,7 @@ CCL_DEVICE_SLOW uint64_t push_look_up_alike(CCL_ARGS a, uint32_t n, uint32_t pee
     const uint64_t said = CCL_PTR(const struct ccl_k_comm, a->comm)->win + ((uint64_t)a->n + 1) * CCL_WINDOWS * 8 + at;
     uint64_t base = push_look_up(a, peer, id), word = ccl_load_relaxed_system_u64(said);
     if (CCL_TAG(word) != n) {
+        ccl_fence_release_system(); /* whoever goes by the word finds at least what this look has found */
         const uint64_t mine = CCL_TAGGED(n, base != 0), found = ccl_replace_relaxed_system_u64(said, word, mine);
         word = found == word ? mine : found;
     }
