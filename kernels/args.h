@@ -15,6 +15,8 @@
 #define CCL_MAX_BLOCKS 128      /* upper limit of the agreed number of blocks */
 #define CCL_WINDOWS 1024        /* window ids of one owner that can be stored into directly: 1..CCL_WINDOWS-1 */
 #define CCL_LL_SRC_BYTES 262144 /* LL scratch of one source and parity */
+#define CCL_LL_FEW 4            /* on NVIDIA, worlds up to this size have more of it: */
+#define CCL_LL_FEW_BYTES 2097152
 #define CCL_USER_BARRIERS 16     /* CCL_BARRIERS of include/ccl/device_types.h */
 #define CCL_STEP_DIRECT 0x80000000u /* channel: stored directly, nothing to drain; DONE follows */
 #define CCL_STEP_DONE 0xFFFFFFFEu /* channel: all data delivered, directly */
@@ -170,7 +172,7 @@ struct ccl_k_layout {
     uint64_t credit;   /* as full */
     uint64_t full;     /* [blocks] rows of n words {op:32, step:32}, flag_stride bytes apart */
     uint64_t adv;      /* [2][n] lines of 64 B */
-    uint64_t ll;       /* [2][n][CCL_LL_SRC_BYTES] */
+    uint64_t ll;       /* [2][n][scratch of a source] */
 };
 
 struct ccl_k_peer {

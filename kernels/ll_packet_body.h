@@ -29,9 +29,14 @@ CCL_DEVICE void ll_store_bytes(CCL_ARGS a, uint64_t part, uint64_t off, uint64_t
     }
 }
 
-/* Which rotation pair p belongs to. The reciprocal is exact while p * pairs < 2^32, which holds for the compiled-in worlds. */
+/* Which rotation pair p belongs to. The reciprocal is exact while p * pairs < 2^32, which holds for the compiled-in worlds whose parts have 128 KiB at most. */
 CCL_DEVICE uint32_t ll_rotation(CCL_ARGS a, uint32_t world, uint32_t p, uint32_t pairs)
 {
+#if defined(CCL_ON_NVIDIA)
+    if (world != 0 && world <= CCL_LL_FEW) {
+        return (p >= pairs) + (world > 2 && p >= 2 * pairs) + (world > 3 && p >= 3 * pairs);
+    }
+#endif
     return world == 0 ? p / pairs : a->div_mul ? ccl_mul_hi(p, a->div_mul) : p;
 }
 
@@ -98,6 +103,7 @@ CCL_DEVICE void ll_receive(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t firs
                            struct ll_report *r)
 {
     const uint64_t in = ccl_ll_addr(a, ccl_ctl_in(a, world, a->rank), n, 0);
+    const uint32_t src_bytes = CCL_LL_SRC(world ? world : a->n);
     uint32_t polls = 0;
     for (uint32_t p0 = first + pairs; p0 < total; p0 += LL_INFLIGHT * stride) {
         ccl_vec16 q[LL_INFLIGHT];
@@ -105,7 +111,7 @@ CCL_DEVICE void ll_receive(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t firs
 #pragma unroll
         for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
             uint32_t p = p0 + u * stride, d = ll_rotation(a, world, p, pairs);
-            from[u] = ccl_rotate_in(a, world, d) * CCL_LL_SRC_BYTES + (p - d * pairs) * 16;
+            from[u] = ccl_rotate_in(a, world, d) * src_bytes + (p - d * pairs) * 16;
         }
         do {
             all = 1;
@@ -122,14 +128,14 @@ CCL_DEVICE void ll_receive(CCL_ARGS a, uint32_t world, uint32_t n, uint32_t firs
                     missing = from[u] + ll_late(q[u], n);
                 }
             }
-            if (!all && ll_slow(a, n, in + missing, missing / CCL_LL_SRC_BYTES, &polls, r)) {
+            if (!all && ll_slow(a, n, in + missing, missing / src_bytes, &polls, r)) {
                 return;
             }
         } while (!all);
 #pragma unroll
         for (uint32_t u = 0; u < LL_INFLIGHT; u++) {
             if (p0 + u * stride < total) {
-                uint64_t to = a->dst + (uint64_t)(from[u] / CCL_LL_SRC_BYTES) * a->dst_part + from[u] % CCL_LL_SRC_BYTES / 2;
+                uint64_t to = a->dst + (uint64_t)(from[u] / src_bytes) * a->dst_part + from[u] % src_bytes / 2;
                 *CCL_PTR(uint64_t, to) = (uint64_t)CCL_LANE(q[u], 2) << 32 | CCL_LANE(q[u], 0);
             }
         }

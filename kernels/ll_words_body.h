@@ -17,7 +17,7 @@ CCL_DEVICE uint32_t words_rotate(LL_WORDS a, uint32_t world, uint32_t d)
 /* Byte of a rank's control memory where the packets of src stand. */
 CCL_DEVICE uint32_t words_place(LL_WORDS a, uint32_t world, uint32_t n, uint32_t src)
 {
-    return a->ll + ((n & 1) * world + src) * CCL_LL_SRC_BYTES;
+    return a->ll + ((n & 1) * world + src) * CCL_LL_SRC(world);
 }
 
 CCL_DEVICE uint32_t words_rotation(LL_WORDS a, uint32_t p) { return a->div_mul ? ccl_mul_hi(p, a->div_mul) : p; }
@@ -76,7 +76,7 @@ CCL_DEVICE void words_one(LL_WORDS a, uint32_t world, const struct ll_shared *sh
     CCL_NEED_NOW(to);
     CCL_NEED_NOW(from);
     ccl_block_sync();
-    const uint32_t n = CCL_TAG(sh->entry), parity = (n & 1) * world * CCL_LL_SRC_BYTES;
+    const uint32_t n = CCL_TAG(sh->entry), parity = (n & 1) * world * CCL_LL_SRC(world);
     if (!mine || ((uint32_t)sh->entry & CCL_OP_STOPPED)) {
         return;
     }
@@ -97,44 +97,72 @@ CCL_DEVICE void words_one(LL_WORDS a, uint32_t world, const struct ll_shared *sh
 
 /* ---- more: a thread takes words of the part, each to and from all peers. No place is computed twice, so the way through is short ---- */
 
-CCL_DEVICE void words_send(LL_WORDS a, uint32_t world, uint32_t n, uint32_t i, uint64_t v)
+/* Words whose packets a thread has on their way at one time: i, i + stride, ... What is awaited one after the other costs a round trip each. */
+#define WORDS_FLIGHT(world) ((world) == 2 ? 2u : 1u) /* more do not fit the registers of two blocks a unit */
+#define WORDS_FLIGHT_MOST 2u
+
+CCL_DEVICE void words_load_some(LL_WORDS a, uint32_t world, uint32_t i, uint32_t stride, uint32_t pairs, uint64_t *v)
+{
+#pragma unroll
+    for (uint32_t u = 0; u < WORDS_FLIGHT(world); u++) {
+        if (i + u * stride < pairs) {
+            v[u] = words_load(a, i + u * stride);
+        }
+    }
+}
+
+CCL_DEVICE void words_send_some(LL_WORDS a, uint32_t world, uint32_t n, uint32_t i, uint32_t stride, uint32_t pairs, const uint64_t *v)
 {
     const uint32_t at = words_place(a, world, n, a->rank) + i * 16;
 #pragma unroll
-    for (uint32_t d = 1; d < world; d++) {
-        ccl_store_packet_system(a->peer[d] + at, (uint32_t)v, n, (uint32_t)(v >> 32), n);
+    for (uint32_t u = 0; u < WORDS_FLIGHT(world); u++) {
+        if (i + u * stride < pairs) {
+#pragma unroll
+            for (uint32_t d = 1; d < world; d++) {
+                ccl_store_packet_system(a->peer[d] + (at + u * stride * 16), (uint32_t)v[u], n, (uint32_t)(v[u] >> 32), n);
+            }
+            words_store(a, a->rank, i + u * stride, v[u]);
+        }
     }
-    words_store(a, a->rank, i, v);
 }
 
-/* Word i of all peers; true: leave. */
-CCL_DEVICE uint32_t words_receive(LL_WORDS a, uint32_t world, uint32_t n, uint32_t i, uint32_t *polls)
+/* Those words of all peers; true: leave. */
+CCL_DEVICE uint32_t words_receive_some(LL_WORDS a, uint32_t world, uint32_t n, uint32_t i, uint32_t stride, uint32_t pairs, uint32_t *polls)
 {
     const uint64_t in = a->peer[0] + words_place(a, world, n, 0) + i * 16;
-    ccl_vec16 q[8];
+    ccl_vec16 q[WORDS_FLIGHT_MOST][8];
     uint32_t late;
     do {
         late = 0;
 #pragma unroll
-        for (uint32_t src = 0; src < world; src++) {
-            if (src != a->rank) {
-                q[src] = ccl_load_packet_system(in + src * CCL_LL_SRC_BYTES);
+        for (uint32_t u = 0; u < WORDS_FLIGHT(world); u++) {
+#pragma unroll
+            for (uint32_t d = 1; d < world; d++) {
+                if (i + u * stride < pairs) {
+                    q[u][d] = ccl_load_packet_system(in + (words_rotate(a, world, d) * CCL_LL_SRC(world) + u * stride * 16));
+                }
             }
         }
 #pragma unroll
-        for (uint32_t src = 0; src < world; src++) {
-            if (src != a->rank && !words_there(q[src], n)) {
-                late = src * CCL_LL_SRC_BYTES + 1 + ll_late(q[src], n); /* not 0 */
+        for (uint32_t u = 0; u < WORDS_FLIGHT(world); u++) {
+#pragma unroll
+            for (uint32_t d = 1; d < world; d++) {
+                if (i + u * stride < pairs && !words_there(q[u][d], n)) {
+                    late = words_rotate(a, world, d) * CCL_LL_SRC(world) + u * stride * 16 + 1 + ll_late(q[u][d], n); /* not 0 */
+                }
             }
         }
-        if (__builtin_expect(late != 0, 0) && words_slow(a, n, in + late - 1, late / CCL_LL_SRC_BYTES, polls)) {
+        if (__builtin_expect(late != 0, 0) && words_slow(a, n, in + late - 1, late / CCL_LL_SRC(world), polls)) {
             return 1;
         }
     } while (late != 0);
 #pragma unroll
-    for (uint32_t src = 0; src < world; src++) {
-        if (src != a->rank) {
-            words_store(a, src, i, (uint64_t)CCL_LANE(q[src], 2) << 32 | CCL_LANE(q[src], 0));
+    for (uint32_t u = 0; u < WORDS_FLIGHT(world); u++) {
+#pragma unroll
+        for (uint32_t d = 1; d < world; d++) {
+            if (i + u * stride < pairs) {
+                words_store(a, words_rotate(a, world, d), i + u * stride, (uint64_t)CCL_LANE(q[u][d], 2) << 32 | CCL_LANE(q[u][d], 0));
+            }
         }
     }
     return 0;
@@ -142,24 +170,24 @@ CCL_DEVICE uint32_t words_receive(LL_WORDS a, uint32_t world, uint32_t n, uint32
 
 CCL_DEVICE void words_all(LL_WORDS a, uint32_t world, const struct ll_shared *sh, uint32_t first, uint32_t stride, uint32_t pairs)
 {
-    uint64_t v = 0;
+    const uint32_t step = WORDS_FLIGHT(world) * stride;
+    uint64_t v[WORDS_FLIGHT_MOST];
     uint32_t polls = 0;
-    if (first < pairs) {
-        v = words_load(a, first);
-    }
+    words_load_some(a, world, first, stride, pairs, v);
     ccl_block_sync();
     const uint32_t n = CCL_TAG(sh->entry);
     if (first >= pairs || ((uint32_t)sh->entry & CCL_OP_STOPPED)) {
         return;
     }
-    words_send(a, world, n, first, v);
+    words_send_some(a, world, n, first, stride, pairs, v);
     CCL_NO_UNROLL
-    for (uint32_t i = first + stride; i < pairs; i += stride) {
-        words_send(a, world, n, i, words_load(a, i));
+    for (uint32_t i = first + step; i < pairs; i += step) {
+        words_load_some(a, world, i, stride, pairs, v);
+        words_send_some(a, world, n, i, stride, pairs, v);
     }
     CCL_NO_UNROLL
-    for (uint32_t i = first; i < pairs; i += stride) {
-        if (words_receive(a, world, n, i, &polls)) {
+    for (uint32_t i = first; i < pairs; i += step) {
+        if (words_receive_some(a, world, n, i, stride, pairs, &polls)) {
             return;
         }
     }
@@ -170,11 +198,11 @@ CCL_DEVICE void words_all(LL_WORDS a, uint32_t world, const struct ll_shared *sh
 /* The words that ccl_scrub_now rewrites, those of one turn beside each other: lane 0 to 7 a word of an LL line, 8 to 13 one of an advert, 14 a flag. */
 CCL_DEVICE_SLOW void words_scrub(LL_WORDS a, uint32_t world, uint32_t n, uint32_t turn, uint32_t lane)
 {
-    const uint32_t lines = CCL_LL_SRC_BYTES / 64, at = turn / 2 % (world * lines), parity = n & 1;
+    const uint32_t lines = CCL_LL_SRC(world) / 64, at = turn / 2 % (world * lines), parity = n & 1;
     const uint64_t me = a->peer[0];
     if (lane < 8) {
         if (at % lines * 64 >= a->part_bytes * 2) {
-            ccl_store_relaxed_system_u64(me + a->ll + parity * world * CCL_LL_SRC_BYTES + at * 64 + 8 * lane, CCL_TAGGED(n, 0));
+            ccl_store_relaxed_system_u64(me + a->ll + parity * world * CCL_LL_SRC(world) + at * 64 + 8 * lane, CCL_TAGGED(n, 0));
         }
     } else if (lane < 14) {
         ccl_scrub_word(me + a->adv + (parity * world + turn / 2 % world) * 64 + 8 * (lane - 6), n);

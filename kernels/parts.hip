@@ -126,8 +126,10 @@ CCL_DEVICE uint32_t parts_push(CCL_PARTS p, struct parts_block *b, uint32_t c)
     return 1;
 }
 
-/* Wait until every source that has a chunk c has sent it (or stores directly), then copy the ring chunks out and give the slots back. False: an error. */
-CCL_DEVICE uint32_t parts_drain(CCL_PARTS p, struct parts_block *b, uint32_t c)
+enum parts_drained { PARTS_FAILED, PARTS_DRAINED, PARTS_REST_DIRECT /* what comes behind this chunk is stored directly */ };
+
+/* Wait until every source that has a chunk c has sent it (or stores directly), then copy the ring chunks out and give the slots back. */
+CCL_DEVICE enum parts_drained parts_drain(CCL_PARTS p, struct parts_block *b, uint32_t c)
 {
     CCL_AFRESH(p);
     CCL_ARGS a = &p->c;
@@ -146,9 +148,9 @@ CCL_DEVICE uint32_t parts_drain(CCL_PARTS p, struct parts_block *b, uint32_t c)
     }
     ccl_block_sync();
     if (parts_failed(b)) {
-        return 0;
+        return PARTS_FAILED;
     }
-    uint32_t credits = 0;
+    uint32_t credits = 0, rings = 0;
     CCL_NO_UNROLL
     for (uint32_t d = 1; d < a->n; d++) {
         const uint32_t src = ccl_rotate(a, d), chunks = ccl_uniform(b->end[d].in);
@@ -158,11 +160,12 @@ CCL_DEVICE uint32_t parts_drain(CCL_PARTS p, struct parts_block *b, uint32_t c)
             const uint32_t sub = a->lay.shared_ring && !(p->parts & CCL_PARTS_SAME) ? a->rank : 0;
             parts_move(a->dst + pair->recv_off + off, parts_slot(p, me, src, sub, b->job.block, c), bytes, a->flags & CCL_F_STREAM);
             credits |= c + p->slots < chunks;
+            rings |= c + 1 < chunks;
         }
     }
     if (!credits) { /* credits nobody waits for are not sent (Q) */
         ccl_block_sync(); /* all threads have read what the next wait writes */
-        return 1;
+        return rings ? PARTS_DRAINED : PARTS_REST_DIRECT;
     }
     ccl_block_release_system(); /* all loads of the slots have returned */
     CCL_AFRESH(p);
@@ -175,7 +178,26 @@ CCL_DEVICE uint32_t parts_drain(CCL_PARTS p, struct parts_block *b, uint32_t c)
         }
         parts_notify(p);
     }
-    return 1;
+    return PARTS_DRAINED;
+}
+
+/* DONE of those that have something from chunk c on and store it directly: one look for all of it, where chunk after chunk would cost a round trip each. False: an error. */
+CCL_DEVICE uint32_t parts_await_done(CCL_PARTS p, struct parts_block *b, uint32_t c)
+{
+    CCL_AFRESH(p);
+    if (ccl_afresh(ccl_tid()) < CCL_WARP) {
+        for (uint32_t d = 1 + ccl_tid(); d < p->c.n; d += CCL_WARP) {
+            uint32_t bad = CCL_BAD_NONE;
+            if (c < b->end[d].in) {
+                bad = parts_hear(p, b, d, CCL_STEP_DONE, 0);
+            }
+            if (ccl_wave_any(bad)) {
+                break;
+            }
+        }
+    }
+    ccl_block_sync();
+    return !parts_failed(b);
 }
 
 /* Flag words of this block's row that nobody wrote in this operation get a recent tag, one column now and then. */
@@ -249,7 +271,7 @@ CCL_DEVICE uint32_t parts_run(CCL_PARTS p, struct parts_block *b)
         if (c < pushes && !parts_push(p, b, c)) {
             return 0;
         }
-        if (lockstep && c < drains && !parts_drain(p, b, c)) {
+        if (lockstep && c < drains && parts_drain(p, b, c) == PARTS_FAILED) {
             return 0;
         }
     }
@@ -259,8 +281,12 @@ CCL_DEVICE uint32_t parts_run(CCL_PARTS p, struct parts_block *b)
     CCL_TRACE_NOTE_FIRST(a, b->job.n, CCL_TRACE_SENT);
     CCL_NO_UNROLL
     for (uint32_t c = lockstep ? steps : 0; c < drains; c++) { /* a block that stores directly waits for nothing while it pushes */
-        if (!parts_drain(p, b, c)) {
+        const enum parts_drained drained = parts_drain(p, b, c);
+        if (drained == PARTS_FAILED) {
             return 0;
+        }
+        if (drained == PARTS_REST_DIRECT) {
+            return parts_await_done(p, b, c + 1);
         }
     }
     return 1;

@@ -11,7 +11,7 @@
 /* What the scrub must spare: lines of a source that sends nothing are not in use, and nobody else renews them. */
 CCL_DEVICE uint32_t parts_ll_in_use(CCL_PARTS p, uint32_t n)
 {
-    const uint32_t lines = CCL_LL_SRC_BYTES / 64, silent = p->from_ranks != (2ull << (p->c.n - 1)) - 1;
+    const uint32_t lines = CCL_LL_SRC(p->c.n) / 64, silent = p->from_ranks != (2ull << (p->c.n - 1)) - 1;
     uint32_t turn, src = 0;
     if (__builtin_expect(silent && ccl_scrub_turn(n, &turn), 0)) {
         src = turn / 2 % (p->c.n * lines) / lines; /* as ccl_scrub_now */
@@ -109,7 +109,7 @@ CCL_DEVICE void parts_ll_receive(CCL_PARTS p, uint32_t n, uint32_t peer, uint32_
 {
     CCL_ARGS a = &p->c;
     const uint64_t in = ccl_ll_addr(a, ccl_peer_ctl(a, a->rank), n, 0);
-    const uint32_t off = peer * CCL_LL_SRC_BYTES + u * 16;
+    const uint32_t off = peer * CCL_LL_SRC(p->c.n) + u * 16;
     ccl_vec16 q;
     while (q = ccl_load_packet_system(in + off), __builtin_expect(CCL_LANE(q, 1) != n || CCL_LANE(q, 3) != n, 0)) {
         if (ll_slow(a, n, in + off + ll_late(q, n), peer, polls, r)) {

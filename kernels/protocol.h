@@ -72,9 +72,16 @@ CCL_DEVICE uint64_t ccl_credit_addr(CCL_ARGS a, uint64_t ctl, uint32_t block, ui
     return ctl + a->lay.credit + (uint64_t)block * a->lay.flag_row + src * a->lay.flag_stride;
 }
 
+/* LL scratch of one source and parity, bytes. */
+#if defined(CCL_ON_NVIDIA)
+#define CCL_LL_SRC(ranks) ((ranks) <= CCL_LL_FEW ? (uint32_t)CCL_LL_FEW_BYTES : (uint32_t)CCL_LL_SRC_BYTES)
+#else
+#define CCL_LL_SRC(ranks) ((void)(ranks), (uint32_t)CCL_LL_SRC_BYTES)
+#endif
+
 CCL_DEVICE uint64_t ccl_ll_addr(CCL_ARGS a, uint64_t ctl, uint32_t n, uint32_t src)
 {
-    return ctl + a->lay.ll + ((uint64_t)(n & 1) * a->n + src) * CCL_LL_SRC_BYTES;
+    return ctl + a->lay.ll + ((uint64_t)(n & 1) * a->n + src) * CCL_LL_SRC(a->n);
 }
 
 /* ---- waiting ---- */
@@ -318,7 +325,7 @@ CCL_DEVICE_SLOW void ccl_scrub_now(CCL_ARGS a, uint32_t n, uint32_t turn, uint32
         ccl_scrub_word(ccl_ll_addr(a, me, n, turn / 2 % a->n) + 56, n);
     }
 #else
-    const uint32_t lines = CCL_LL_SRC_BYTES / 64, at = turn / 2 % (a->n * lines);
+    const uint32_t lines = CCL_LL_SRC(a->n) / 64, at = turn / 2 % (a->n * lines);
     for (uint32_t i = 0; i < 8 && at % lines * 64 >= ll_bytes; i++) {
         ccl_store_relaxed_system_u64(ccl_ll_addr(a, me, n, 0) + (uint64_t)at * 64 + 8 * i, CCL_TAGGED(n, 0));
     }

@@ -66,7 +66,7 @@ static bool plan_words(cclComm_t comm)
     struct ccl_k_words_args *w = &comm->words;
     if (!comm->props.ll_words || comm->trace != NULL || comm->plan.kernel > CCL_KERNEL_ll_8 || (a->flags & flat) != flat ||
         a->part_bytes == 0 || a->part_bytes % 8 != 0 || a->dst_part != a->part_bytes ||
-        a->lay.ll + 2 * a->n * (uint64_t)CCL_LL_SRC_BYTES > UINT32_MAX) {
+        a->lay.ll + 2 * a->n * ccl_comm_ll_src(comm) > UINT32_MAX) {
         return false;
     }
     w->priv = a->priv;

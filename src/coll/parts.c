@@ -132,7 +132,7 @@ static cclResult_t measure(cclComm_t comm, const struct ccl_coll_call *call, str
 static uint64_t ll_limit(cclComm_t comm, const struct ccl_coll_call *call)
 {
     const bool host = comm->props.is_host, all_reduce = call->op == CCL_OP_ALL_REDUCE;
-    uint64_t cap = host ? CCL_LL_SRC_BYTES - 64 : CCL_LL_SRC_BYTES / 2, most = (uint64_t)comm->agreed.ll_max;
+    uint64_t cap = ccl_comm_ll_cap(comm), most = (uint64_t)comm->agreed.ll_max;
     if (call->op == CCL_OP_ALL_TO_ALL_V || comm->agreed.variant == cclVariantStaged ||
         (!host && is_reduction(call->op) && comm->n > CCL_PARTS_LL_JOINS)) {
         return 0;

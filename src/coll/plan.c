@@ -68,14 +68,16 @@ static cclResult_t check_config(cclComm_t comm, const cclCallConfig_t *c)
 /* *flags: what an explicit choice rules out. Auto leaves direct or staged to each pair of ranks. */
 static cclResult_t choose_variant(cclComm_t comm, const struct shape *s, cclCallConfig_t *c, uint32_t *flags)
 {
-    uint64_t ll_cap = comm->props.is_host ? CCL_LL_SRC_BYTES - 64 : CCL_LL_SRC_BYTES / 2;
+    const uint64_t ll_cap = ccl_comm_ll_cap(comm);
     if (c->comm_sms == 0) {
         c->variant = cclVariantCopy;
     } else if (c->variant == CCL_UNSET) {
         c->variant = comm->agreed.variant;
     }
     if (c->variant == cclVariantAuto) {
-        c->variant = (int64_t)s->part_bytes <= comm->agreed.ll_max && s->part_bytes <= ll_cap ? cclVariantLL : cclVariantStaged;
+        const bool words = s->rows == 1 && s->part_bytes % 8 == 0; /* else LL goes byte by byte */
+        const int64_t ll_max = words ? comm->agreed.ll_words_max : comm->agreed.ll_max;
+        c->variant = (int64_t)s->part_bytes <= ll_max && s->part_bytes <= ll_cap ? cclVariantLL : cclVariantStaged;
         return cclSuccess;
     }
     CCL_CHECK(c->variant != cclVariantLL || s->part_bytes <= ll_cap, cclInvalidArgument, CCL_COLL,

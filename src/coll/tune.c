@@ -45,9 +45,12 @@ static void tune_ll(uint64_t part_bytes, int n, struct ccl_tune *tune)
     if (part_bytes <= 2048) {
         tune->blocks = 1;
         tune->threads = round_waves(pairs, CCL_GPU_THREADS);
+    } else if (part_bytes <= 8192) {
+        tune->threads = CCL_GPU_THREADS / 2;
+        tune->blocks = n <= 4 ? 8 : 16;
     } else {
-        tune->threads = part_bytes <= 8192 ? CCL_GPU_THREADS / 2 : CCL_GPU_THREADS;
-        tune->blocks = part_bytes <= 16384 && n <= 4 ? 8 : 16;
+        tune->threads = CCL_GPU_THREADS;
+        tune->blocks = part_bytes <= 16384 ? (n == 2 ? 8 : 16) : part_bytes <= 65536 ? (n == 2 ? 32 : 16) : n == 2 ? 64 : 32;
     }
 }
 

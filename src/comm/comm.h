@@ -30,6 +30,7 @@ struct ccl_agreed {
     int variant;        /* default of calls */
     int comm_sms;       /* default of calls, CCL_UNSET: by size */
     int64_t ll_max;     /* bytes per rank up to which auto takes LL */
+    int64_t ll_words_max; /* the same for all-gathers of runs of 8-byte words */
     int ring_slots, ring_slot_bytes; /* of the rings that stage data, CCL_UNSET: by world and device */
     size_t chunk_bytes; /* heap growth */
     int blocks;         /* B of the layout: largest grid */
@@ -161,6 +162,10 @@ void ccl_comm_destroy(cclComm_t comm, bool unclean);
 
 /* comm/comm_layout.c: from the agreed numbers and the device of the communicator. */
 void ccl_comm_layout(cclComm_t comm, struct ccl_k_layout *lay);
+
+/* LL scratch of one source and parity, and the largest part that fits it, bytes. */
+uint64_t ccl_comm_ll_src(cclComm_t comm);
+uint64_t ccl_comm_ll_cap(cclComm_t comm);
 
 /* comm/comm_setup.c: everything between the bootstrap and the first operation. parent may be NULL. ranks: parent rank by child rank. */
 cclResult_t ccl_comm_setup(cclComm_t comm, const cclConfig_t *config, cclComm_t parent, const int *ranks);

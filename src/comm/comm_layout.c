@@ -28,6 +28,16 @@ static uint64_t carve(struct ccl_k_layout *lay, uint64_t bytes)
     return off;
 }
 
+uint64_t ccl_comm_ll_src(cclComm_t comm)
+{
+    return ccl_comm_on_nvidia(comm) && comm->n <= CCL_LL_FEW ? CCL_LL_FEW_BYTES : CCL_LL_SRC_BYTES;
+}
+
+uint64_t ccl_comm_ll_cap(cclComm_t comm)
+{
+    return comm->props.is_host ? CCL_LL_SRC_BYTES - 64 : ccl_comm_ll_src(comm) / 2;
+}
+
 void ccl_comm_layout(cclComm_t comm, struct ccl_k_layout *lay)
 {
     uint64_t n = (uint64_t)comm->n, blocks = (uint64_t)comm->agreed.blocks;
@@ -50,7 +60,7 @@ void ccl_comm_layout(cclComm_t comm, struct ccl_k_layout *lay)
     lay->adv = carve(lay, 2 * n * ADVERT_LINE);
     lay->full = carve(lay, blocks * lay->flag_row);
     lay->credit = carve(lay, blocks * lay->flag_row);
-    lay->ll = carve(lay, 2 * n * CCL_LL_SRC_BYTES);
+    lay->ll = carve(lay, 2 * n * ccl_comm_ll_src(comm));
     lay->ring = carve(lay, rings * lay->slot_bytes);
     struct ccl_k_p2p_layout *p2p = &comm->p2p;
     p2p->slots = lay->slots > 1 ? P2P_SLOTS : 1;

@@ -135,7 +135,7 @@ cclResult_t ccl_comm_trace_measure(cclComm_t comm, struct ccl_comm_clock *clock)
     struct cclStream *stream = NULL;
     void *ctl = NULL, *priv = NULL;
     CCL_TRY_GOTO(comm->rt->stream_create(&stream), done);
-    CCL_TRY_GOTO(comm->rt->mem_alloc(CCL_MEM_FLAG, 4096 + 2 * CCL_LL_SRC_BYTES, &ctl), done);
+    CCL_TRY_GOTO(comm->rt->mem_alloc(CCL_MEM_FLAG, 4096 + 2 * CCL_LL_FEW_BYTES, &ctl), done);
     CCL_TRY_GOTO(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(struct ccl_k_priv) + record_bytes(CLOCK_OPS, 1), &priv), done);
     CCL_TRY_GOTO(run_barriers(comm, stream, ctl, priv, clock), done);
     if (comm->props.is_host) {

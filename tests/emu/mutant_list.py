@@ -161,8 +161,8 @@ MUTANTS = [
         ("kernels/ll_packet_body.h", "    ccl_block_sync();\n    const uint32_t n = CCL_TAG(sh->entry);", "    const uint32_t n = CCL_TAG(sh->entry);")]),
     # LL
     ll("ll_parity", "packets of two operations share a place",
-       [("kernels/protocol.h", "return ctl + a->lay.ll + ((uint64_t)(n & 1) * a->n + src) * CCL_LL_SRC_BYTES;",
-         "return ctl + a->lay.ll + ((uint64_t)(n & 0) * a->n + src) * CCL_LL_SRC_BYTES;")]),
+       [("kernels/protocol.h", "return ctl + a->lay.ll + ((uint64_t)(n & 1) * a->n + src) * CCL_LL_SRC(a->n);",
+         "return ctl + a->lay.ll + ((uint64_t)(n & 0) * a->n + src) * CCL_LL_SRC(a->n);")]),
     ll("ll_tag_before_data", "a packet's number is stored before its data",
        [("include/ccl/device.h", "    ccl_store_relaxed_system_u64(addr, (uint64_t)b << 32 | a);\n",
          """    __hip_atomic_store(CCL_PTR(uint32_t, addr + 4), b, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);

@@ -244,10 +244,10 @@ static void refused(void)
     config.variant = cclVariantLL;
     config.comm_sms = CCL_UNSET;
     if (tm_size > 1) {
-        cclResult_t rc = cclAllGather2D(heap_send.base, LARGEST / 2, heap_recv.base, LARGEST / 2, 1, LARGEST / 2,
-                                        cclUint8, &config, comm, stream);
+        cclResult_t rc = cclAllGather2D(heap_send.base, LARGEST, heap_recv.base, LARGEST, 1, LARGEST, cclUint8, &config, comm,
+                                        stream);
 
-        tm_expect(__FILE__, __LINE__, "LL with 1 MiB a rank", rc, cclInvalidArgument);
+        tm_expect(__FILE__, __LINE__, "LL with 2 MiB a rank", rc, cclInvalidArgument);
         TM_TEXT("variant|ll");
         config.variant = cclVariantPartitioned;
         config.comm_sms = 1;

@@ -33,7 +33,7 @@ static void make_world(uint32_t n, uint32_t slots, uint32_t slot_bytes, uint32_t
     lay.full = 2 * n * 64;
     lay.credit = lay.full + GRID * 64;
     lay.ll = 8192;
-    lay.ring = lay.ll + 2ull * n * CCL_LL_SRC_BYTES;
+    lay.ring = lay.ll + 2ull * n * CCL_LL_SRC(n);
     lay.bytes = lay.ring + (uint64_t)n * GRID * slots * slot_bytes;
     world = n;
     memset(windows, 0, sizeof(windows));
