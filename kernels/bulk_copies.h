@@ -7,11 +7,11 @@
 
 #define BULK_STAGES_MOST 8u
 
-/* Barriers of 8 bytes each, one a stage. */
-CCL_DEVICE void bulk_begin(uint32_t full, uint32_t stages)
+/* Barriers of 8 bytes each, one a stage, that flip with so many arrivals. */
+CCL_DEVICE void bulk_begin(uint32_t full, uint32_t stages, uint32_t arrivals)
 {
     for (uint32_t s = 0; s < stages; s++) {
-        asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(full + 8 * s) : "memory");
+        asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(full + 8 * s), "r"(arrivals) : "memory");
     }
     /* The copies see the barriers. */
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -45,13 +45,19 @@ CCL_DEVICE void bulk_commit(void) { asm volatile("cp.async.bulk.commit_group;" :
 /* The stage before the last one committed is free: its stores have read it. */
 CCL_DEVICE void bulk_await_previous(void) { asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory"); }
 
+/* The barriers' memory may be used otherwise. */
+CCL_DEVICE void bulk_forget(uint32_t full, uint32_t stages)
+{
+    for (uint32_t s = 0; s < stages; s++) {
+        asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(full + 8 * s) : "memory");
+    }
+}
+
 /* All stores have been made. */
 CCL_DEVICE void bulk_end(uint32_t full, uint32_t stages)
 {
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); /* not .read: what the flags are going to announce has been stored */
-    for (uint32_t s = 0; s < stages; s++) {
-        asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(full + 8 * s) : "memory");
-    }
+    bulk_forget(full, stages);
 }
 
 #endif

@@ -159,6 +159,7 @@ template <uint32_t world> struct ccl_words_args_of {
     CCL_KERNEL_CUT(name, ccl_args_of<world>, struct ccl_k_coll_args, threads, blocks)
 #define CCL_KERNEL_WORDS(name, world, threads, blocks) \
     CCL_KERNEL_CUT(name, ccl_words_args_of<world>, struct ccl_k_words_args, threads, blocks)
+#define CCL_KERNEL_REDUCE(name, type) CCL_KERNEL_BOUNDS(name, type, CCL_REDUCE_THREADS, 2)
 struct ccl_parts_ll_args {
     alignas(8) unsigned char bytes[offsetof(struct ccl_k_parts_args, ring_bytes)];
 };
@@ -327,6 +328,9 @@ CCL_DEVICE void ccl_spin(uint32_t flags)
 /* One that needs more registers, where a compute unit holds two blocks all the same. */
 #if !defined(CCL_KERNEL_LARGE)
 #define CCL_KERNEL_LARGE(name, type) CCL_KERNEL(name, type)
+#endif
+#if !defined(CCL_KERNEL_REDUCE)
+#define CCL_KERNEL_REDUCE(name, type) CCL_KERNEL_LARGE(name, type)
 #endif
 /* A collective with its number of ranks compiled in, 0: any. */
 #if !defined(CCL_KERNEL_WORLD)

@@ -65,12 +65,13 @@
     CCL_MATRIX_LAYOUTS(X, f16, 128) \
     CCL_MATRIX_LAYOUTS(X, bf16, 128)
 
+#define CCL_REDUCE_THREADS 256 /* NVIDIA: most of a block of reduce, which so has 128 registers a thread */
+
 /* Dynamic shared memory, which the number of blocks that a device runs at once depends on (gpu_kernels.c). */
-#define CCL_QUEUE_VECTORS 8 /* NVIDIA, reduce: of 16 bytes and a thread (copy_queue.h) */
-#define CCL_QUEUE_SHARED(threads) ((threads) * CCL_QUEUE_VECTORS * 16)
 #define CCL_PARTS_BULK_BYTES 32768 /* NVIDIA: tile of a bulk copy of parts; */
 #define CCL_PARTS_BULK_STAGES 3    /* so many: two blocks a unit have room */
 #define CCL_PARTS_BULK_SHARED (CCL_PARTS_BULK_STAGES * CCL_PARTS_BULK_BYTES)
+#define CCL_REDUCE_BULK_SHARED CCL_PARTS_BULK_SHARED /* the same for reductions */
 
 enum ccl_kernel {
 #define CCL_K(name, args) CCL_KERNEL_##name,

@@ -44,7 +44,7 @@ CCL_DEVICE_SLOW void parts_bulk_run(CCL_PARTS p, const struct parts_block *b, ui
     const uint32_t memory = (uint32_t)__cvta_generic_to_shared(parts_bulk_memory), bar = (uint32_t)__cvta_generic_to_shared(full);
     const uint32_t stages = CCL_PARTS_BULK_STAGES;
     struct parts_stream put = {first, last, first, CCL_PARTS_BULK_BYTES, 0, 0, 0, 0}, get = put;
-    bulk_begin(bar, stages);
+    bulk_begin(bar, stages, 1);
     uint32_t more = 1, s = 0, phase = 0;
     for (uint32_t k = 0; k + 1 < stages && more; k++) {
         more = parts_bulk_next(p, b, &get);

@@ -30,7 +30,7 @@ CCL_DEVICE_SLOW void push_bulk_direct(CCL_ARGS a, uint32_t stages, const struct 
     __shared__ __align__(8) uint64_t full[BULK_STAGES_MOST];
     const uint32_t memory = (uint32_t)__cvta_generic_to_shared(push_bulk_memory), bar = (uint32_t)__cvta_generic_to_shared(full);
     const uint64_t start = (uint64_t)first * a->flat_piece, step = (uint64_t)stride * a->flat_piece;
-    bulk_begin(bar, stages);
+    bulk_begin(bar, stages, 1);
     for (uint32_t s = 0; s + 1 < stages && start + s * step < a->part_bytes; s++) {
         push_bulk_load(a, bar + 8 * s, memory + s * a->flat_piece, start + s * step);
     }

@@ -190,7 +190,7 @@ CCL_DEVICE uint32_t reduce_own(CCL_PARTS p, struct reduce_block *r, uint32_t c)
             ccl_block_release_system(); /* other threads read it, */
             ccl_block_sync();           /* on RDNA through another first cache: every wave drops its own */
         }
-        reduce_join_share(p, r->to, ccl_uniform(*r->num_to), r->in, piece.count, flat ? ccl_bid() : 0, flat ? ccl_uniform(ccl_grid()) : 1);
+        reduce_join_share(p, r->to, ccl_uniform(*r->num_to), r->in, piece.count, flat ? ccl_bid() : 0, flat ? ccl_uniform(ccl_grid()) : 1, flat);
     }
     ccl_block_release_system();
     CCL_AFRESH(p);
@@ -277,7 +277,7 @@ CCL_DEVICE uint32_t reduce_run(CCL_PARTS p, struct reduce_block *r)
 }
 
 /* ISA reduce: vgpr 128, sgpr 106, lds 4096, waves 4 */
-CCL_KERNEL_LARGE(reduce, struct ccl_k_parts_args)
+CCL_KERNEL_REDUCE(reduce, struct ccl_k_parts_args)
 {
     REDUCE_MEMORY(memory);
     struct reduce_block r = {{&memory.sh, memory.end, &memory.words_out, {0, 0, {0, 0, 0, 0}, 0, 0, 0}}, memory.in, memory.to, &memory.num_to, memory.from};

@@ -32,9 +32,9 @@ CCL_DEVICE void reduce_join(const struct ccl_k_parts_args *p, const uint64_t *to
 }
 
 CCL_DEVICE void reduce_join_share(const struct ccl_k_parts_args *p, const uint64_t *to, uint32_t num_to, const uint64_t *in, uint64_t count, uint32_t part,
-                                  uint32_t parts)
+                                  uint32_t parts, uint32_t bulk)
 {
-    (void)part, (void)parts; /* flat: on GPUs only */
+    (void)part, (void)parts, (void)bulk; /* flat: on GPUs only */
     reduce_join(p, to, num_to, in, count);
 }
 

@@ -13,53 +13,28 @@ CCL_DEVICE A NAME(one)(uint32_t redop, A a, A x)
     }
 }
 
-/* What has been joined to all of to. */
-CCL_DEVICE void NAME(spread)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, uint64_t i, A *a)
+/* What has been joined, as it is stored. */
+CCL_DEVICE ccl_vec16 NAME(result)(uint32_t redop, uint32_t n, A *a)
 {
     uint32_t words[RT_WORDS];
     if (redop == 4) {
         NAME(average)(a, n);
     }
     NAME(pack)(words, a);
-    const ccl_vec16 v = reduce_vec16_of(words);
-#pragma unroll 1
-    for (uint32_t d = 0; d < num_to; d++) {
-        *CCL_PTR(ccl_vec16, to[d] + i * 16) = v;
-    }
+    return reduce_vec16_of(words);
 }
 
-/* The vectors of share `part` of `parts`, a block's threads side by side. */
+#if defined(CCL_BULK)
+#include "reduce_bulk_type.h"
+#endif
+
+/* The vectors of share `part` of `parts`, a block's threads side by side. Loads are two ahead of the join. */
 CCL_DEVICE void NAME(vectors)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t vectors, uint32_t part, uint32_t parts)
 {
     const uint64_t step = (uint64_t)parts * ccl_threads();
-    uint64_t i = (uint64_t)part * ccl_threads() + ccl_tid();
     uint32_t words[RT_WORDS];
     A a[LANES], x[LANES];
-#if defined(CCL_ON_NVIDIA) /* loads are on their way through a queue in shared memory, across the ends of places too */
-    struct reduce_stream fetch = {i, 0, 0};
-    uint32_t taken = 0;
-#pragma unroll 1
-    for (uint32_t k = 0; k < CCL_QUEUE_VECTORS - 1; k++) {
-        reduce_fetch(&fetch, in, n, step, vectors);
-    }
-    for (; i < vectors; i += step) {
-#pragma unroll 1
-        for (uint32_t r = 0; r < n; r++) {
-            QUEUE_AWAIT(CCL_QUEUE_VECTORS - 2);
-            reduce_words_of(queue_take(taken++), words);
-            if (r == 0) {
-                NAME(unpack)(words, a);
-            } else {
-                NAME(unpack)(words, x);
-                NAME(lanes)(redop, a, x);
-            }
-            reduce_fetch(&fetch, in, n, step, vectors);
-        }
-        NAME(spread)(redop, n, to, num_to, i, a);
-    }
-    QUEUE_AWAIT(0);
-#else /* two ahead of the join */
-    for (; i < vectors; i += step) {
+    for (uint64_t i = (uint64_t)part * ccl_threads() + ccl_tid(); i < vectors; i += step) {
         ccl_vec16 next = ccl_load_ring_vec16(in[0] + i * 16), v;
         reduce_words_of(next, words);
         NAME(unpack)(words, a);
@@ -72,9 +47,12 @@ CCL_DEVICE void NAME(vectors)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint
             NAME(unpack)(words, x);
             NAME(lanes)(redop, a, x);
         }
-        NAME(spread)(redop, n, to, num_to, i, a);
+        v = NAME(result)(redop, n, a);
+#pragma unroll 1
+        for (uint32_t d = 0; d < num_to; d++) {
+            *CCL_PTR(ccl_vec16, to[d] + i * 16) = v;
+        }
     }
-#endif
 }
 
 /* whole: the address is a multiple of the size. */
@@ -125,10 +103,19 @@ CCL_DEVICE void NAME(elements)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uin
 }
 
 CCL_DEVICE void NAME(join)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t count, uint32_t low,
-                         uint32_t part, uint32_t parts)
+                         uint32_t part, uint32_t parts, uint32_t bulk)
 {
     const uint64_t vectors = low == 0 ? count / LANES : 0;
+#if defined(CCL_BULK)
+    if (bulk) {
+        NAME(bulk_sum)(redop == 4 ? 1.0f / (float)n : 1.0f, n, to, num_to, in, vectors, part, parts);
+    } else {
+        NAME(vectors)(redop, n, to, num_to, in, vectors, part, parts);
+    }
+#else
+    (void)bulk;
     NAME(vectors)(redop, n, to, num_to, in, vectors, part, parts);
+#endif
     NAME(elements)(redop, n, to, num_to, in, vectors * LANES, count, (low & (sizeof(T) - 1)) == 0, part, parts);
 }
 

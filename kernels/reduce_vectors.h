@@ -7,6 +7,7 @@
 #include "reduce_lanes.h"
 
 #define REDUCE_PLACES const uint64_t *
+#define REDUCE_FIRST_FLOAT 6 /* of the types' numbers (ccl.h); integers come before it */
 
 CCL_DEVICE void reduce_words_of(ccl_vec16 v, uint32_t *words)
 {
@@ -26,29 +27,8 @@ CCL_DEVICE ccl_vec16 reduce_vec16_of(const uint32_t *words)
     return v;
 }
 
-#if defined(CCL_ON_NVIDIA)
-
-#include "copy_queue.h"
-
-/* A thread's vectors in the order in which they are joined: place after place, in each rank after rank. */
-struct reduce_stream {
-    uint64_t i;
-    uint32_t r, fetched; /* rank; vectors before this one */
-};
-
-/* Fetch the next one, if there is one. */
-CCL_DEVICE void reduce_fetch(struct reduce_stream *s, REDUCE_PLACES in, uint32_t n, uint64_t step, uint64_t vectors)
-{
-    if (s->i < vectors) {
-        queue_fetch(s->fetched++, in[s->r] + s->i * 16);
-        if (++s->r == n) {
-            s->r = 0;
-            s->i += step;
-        }
-    }
-    queue_commit();
-}
-
+#if defined(CCL_BULK)
+#include "reduce_bulk.h"
 #endif
 
 #define RT_WORDS 4
@@ -67,10 +47,12 @@ CCL_DEVICE void reduce_scale(CCL_PARTS p, uint64_t dst, uint64_t src, uint64_t c
 #undef ARGS
 }
 
-/* What one of `parts` blocks does of it. */
-CCL_DEVICE void reduce_join_share(CCL_PARTS p, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t count, uint32_t part, uint32_t parts)
+/* What one of `parts` blocks does of it. bulk: with CCL_F_BULK, and what is read was there when the launch began. */
+CCL_DEVICE void reduce_join_share(CCL_PARTS p, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t count, uint32_t part, uint32_t parts, uint32_t bulk)
 {
     const uint32_t n = p->c.n, redop = p->redop;
+    /* An average is a sum times 1 / n where that is exact. */
+    bulk = bulk && (p->c.flags & CCL_F_BULK) && (redop == 0 || (redop == 4 && p->type >= REDUCE_FIRST_FLOAT && (n & (n - 1)) == 0));
     uint64_t bits = 0;
     for (uint32_t r = 0; r < n; r++) {
         bits |= in[r];
@@ -79,7 +61,7 @@ CCL_DEVICE void reduce_join_share(CCL_PARTS p, REDUCE_PLACES to, uint32_t num_to
         bits |= to[d];
     }
     const uint32_t low = ccl_uniform((uint32_t)bits & 15);
-#define ARGS (redop, n, to, num_to, in, count, low, part, parts)
+#define ARGS (redop, n, to, num_to, in, count, low, part, parts, bulk)
     REDUCE_BY_TYPE(p->type, reduce_join)
 #undef ARGS
 }

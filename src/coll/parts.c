@@ -18,6 +18,7 @@
 #define HOST_GRID_BYTES (512u << 10) /* host: a block and rank, before another block is worth its start */
 #define HOST_STREAM_BYTES (3u << 20) /* as plan.c */
 #define BULK_BYTES (4u << 20) /* NVIDIA: sent in all, from which on bulk copies pay */
+#define WARP_THREADS 32      /* NVIDIA: one warp loads, others join */
 #define LL_JOIN_BYTES (256u << 10) /* GPU: all-reduce of one hop, bytes of all inputs together */
 #define MAX_BYTES (1ull << 47)
 
@@ -247,6 +248,9 @@ static void choose_reducing(cclComm_t comm, const struct ccl_coll_call *call, st
     const uint64_t n = (uint64_t)comm->n, esize = a->esize, of_owner = scatter ? call->count : (call->count + n - 1) / n;
     const uint64_t bytes = of_owner * esize * n;
     uint64_t largest = choose_grid(comm, bytes, bytes / HOST_GRID_BYTES + 1, s);
+    if (ccl_comm_on_nvidia(comm) && s->threads > CCL_REDUCE_THREADS) {
+        s->threads = CCL_REDUCE_THREADS;
+    }
     largest = comm->props.is_host ? host_piece(of_owner * esize, s->grid, false) : largest;
     s->kernel = CCL_KERNEL_reduce;
     cut_ring(comm, s->grid, comm->args.lay.shared_ring ? (uint32_t)n : 2, largest, a);
@@ -304,10 +308,10 @@ static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct
     a->parts |= reduces && call->redop == cclNumOps ? CCL_PARTS_SCALED : 0u;
     a->parts |= call->scalar_on_device ? CCL_PARTS_SCALAR_AT : 0u;
     s->windowed = !ll && s->recv_bytes != 0 && call->op != CCL_OP_REDUCE_SCATTER && !(a->c.flags & CCL_F_FORCE_STAGED) && n > 1;
-    s->shared_bytes = s->kernel == CCL_KERNEL_reduce && ccl_comm_on_nvidia(comm) ? CCL_QUEUE_SHARED(s->threads) : 0;
-    if (s->kernel == CCL_KERNEL_parts && comm->props.bulk_copy && s->send_bytes >= BULK_BYTES && !(a->parts & CCL_PARTS_SAME)) {
+    if (comm->props.bulk_copy && s->send_bytes >= BULK_BYTES &&
+        ((s->kernel == CCL_KERNEL_parts && !(a->parts & CCL_PARTS_SAME)) || (s->kernel == CCL_KERNEL_reduce && s->threads >= 2 * WARP_THREADS))) {
         a->c.flags |= CCL_F_BULK;
-        s->shared_bytes = CCL_PARTS_BULK_SHARED;
+        s->shared_bytes = s->kernel == CCL_KERNEL_parts ? CCL_PARTS_BULK_SHARED : CCL_REDUCE_BULK_SHARED;
     }
     /* Owners do not scale: the scalar is each rank's own. */
     s->pulled = s->kernel == CCL_KERNEL_reduce && !comm->props.is_host && s->send_bytes != 0 && !(a->parts & CCL_PARTS_SCALED) &&

@@ -38,19 +38,32 @@ static int round_waves(uint64_t threads, int most)
     return waves < (uint64_t)most ? (int)waves : most;
 }
 
-/* One block while a thread has no more than it can keep in flight; then smaller blocks on more units, so that stores leave on many paths. */
-static void tune_ll(uint64_t part_bytes, int n, struct ccl_tune *tune)
+/* More than 8 KiB: as many blocks as leave a thread one or two words. Two ranks that share a device have the most blocks each; between devices 16 blocks of 128 KiB are measured. */
+static int ll_blocks(cclComm_t comm, uint64_t part_bytes)
 {
-    uint64_t pairs = (part_bytes + 7) / 8 * (uint64_t)n;
+    const bool shared = comm->agreed.shared_ring;
+    if (part_bytes <= 16384) {
+        return comm->n == 2 ? 8 : 16;
+    }
+    if (comm->n == 2 && shared) {
+        return part_bytes <= 65536 ? 32 : 64;
+    }
+    return comm->n > CCL_LL_FEW || part_bytes <= (shared ? 65536 : 131072) ? 16 : 32;
+}
+
+/* One block while a thread has no more than it can keep in flight; then smaller blocks on more units, so that stores leave on many paths. */
+static void tune_ll(cclComm_t comm, uint64_t part_bytes, struct ccl_tune *tune)
+{
+    const uint64_t pairs = (part_bytes + 7) / 8 * (uint64_t)comm->n;
     if (part_bytes <= 2048) {
         tune->blocks = 1;
         tune->threads = round_waves(pairs, CCL_GPU_THREADS);
     } else if (part_bytes <= 8192) {
+        tune->blocks = comm->n <= 4 ? 8 : 16;
         tune->threads = CCL_GPU_THREADS / 2;
-        tune->blocks = n <= 4 ? 8 : 16;
     } else {
+        tune->blocks = ll_blocks(comm, part_bytes);
         tune->threads = CCL_GPU_THREADS;
-        tune->blocks = part_bytes <= 16384 ? (n == 2 ? 8 : 16) : part_bytes <= 65536 ? (n == 2 ? 32 : 16) : n == 2 ? 64 : 32;
     }
 }
 
@@ -101,7 +114,7 @@ void ccl_tune(cclComm_t comm, int variant, uint64_t part_bytes, int comm_sms, in
     }
     tune->threads = CCL_GPU_THREADS;
     if (variant == cclVariantLL) {
-        tune_ll(part_bytes, comm->n, tune);
+        tune_ll(comm, part_bytes, tune);
     } else if (!comm->agreed.shared_ring) {
         tune->blocks = look_up(push_own, part_bytes, comm->n);
     } else {

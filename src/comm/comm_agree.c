@@ -115,11 +115,14 @@ static int64_t default_ll_max(const struct cclComm *comm, bool is_host, bool cro
 }
 
 /* Of an all-gather of 8-byte words: twice the bytes, but no handshake. One H200, us by LL and directly (staged): 2 ranks, 256 KiB 2.9 and 5.4 (8.0), 1 MiB 5.0 and 6.1 (8.7);
- * 4 ranks, 256 KiB 5.9 and 8.9 (12.7), 512 KiB 9.7 and 9.5 (13.6), 1 MiB 20 and 11.7. */
+ * 4 ranks, 256 KiB 5.9 and 8.9 (12.7), 512 KiB 9.7 and 9.5 (13.6), 1 MiB 20 and 11.7. Two devices: directly 6.7 (8.9) with 256 KiB; LL needs 0.7 for each 64 KiB. */
 static int64_t default_ll_words_max(const struct cclComm *comm, int64_t ll_max)
 {
     if (!ccl_comm_on_nvidia(comm) || comm->n > CCL_LL_FEW) {
         return ll_max;
+    }
+    if (!comm->agreed.shared_ring) {
+        return comm->n == 2 ? 256 << 10 : ll_max;
     }
     return comm->n == 2 ? 1 << 20 : 512 << 10;
 }

@@ -177,12 +177,7 @@ static cclResult_t load_set(const struct ccl_gpu_device *d, bool traced, struct 
 /* Dynamic shared memory that a block of a kernel may be launched with, where its grid is as large as it gets (src/coll/parts.c; push by bulk copies takes fewer blocks). */
 static uint32_t dynamic_shared(const struct ccl_gpu_device *d, int kernel)
 {
-    if (ccl_gpu.vendor == CCL_GPU_AMD) {
-        return 0;
-    }
-    return kernel == CCL_KERNEL_reduce                        ? CCL_QUEUE_SHARED(PLAN_THREADS)
-           : kernel == CCL_KERNEL_parts && d->props.bulk_copy ? CCL_PARTS_BULK_SHARED
-                                                              : 0;
+    return !d->props.bulk_copy ? 0 : kernel == CCL_KERNEL_reduce ? CCL_REDUCE_BULK_SHARED : kernel == CCL_KERNEL_parts ? CCL_PARTS_BULK_SHARED : 0;
 }
 
 /* Blocks of a kernel that the device runs at once: the least over all kernels that wait for blocks of peers and take as many as they get. */
@@ -191,7 +186,8 @@ static cclResult_t capacity(const struct ccl_gpu_device *d, int *blocks)
     int least = 0;
     for (int k = CCL_KERNEL_push_2; k <= CCL_KERNEL_p2p; k++) {
         int n = 0;
-        CCL_GPU_TRY(occupancy, &n, d->kernels[k].handle, PLAN_THREADS, dynamic_shared(d, k));
+        const int threads = k == CCL_KERNEL_reduce && ccl_gpu.vendor != CCL_GPU_AMD ? CCL_REDUCE_THREADS : PLAN_THREADS;
+        CCL_GPU_TRY(occupancy, &n, d->kernels[k].handle, threads, dynamic_shared(d, k));
         least = k == CCL_KERNEL_push_2 || n < least ? n : least;
     }
     CCL_CHECK(least > 0, cclInternalError, CCL_RT, "%s cannot run a block of %d threads of every kernel", d->props.name,

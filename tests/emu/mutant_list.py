@@ -191,6 +191,8 @@ MUTANTS = [
          [("kernels/parts.hip", "parts_hear(p, b, d, c + 1,", "parts_hear(p, b, d, c,")]),
     coll("parts", "parts_wait_barrier", "the next wait writes what threads have yet to read",
          [("kernels/parts.hip", "        ccl_block_sync(); /* all threads have read what the next wait writes */\n", "")]),
+    coll("parts", "parts_rest_unawaited", "a rank leaves while sources that store directly are at it",
+         [("kernels/parts.hip", "return parts_await_done(p, b, c + 1);", "return 1;")]),
     coll("reduce", "reduce_order", "contributions are joined in another order",
          [("kernels/reduce.hip", "        r->in[src] = parts_slot(", "        r->in[a->n - 1 - src] = parts_slot("),
           ("kernels/reduce.hip", "    r->in[a->rank] = p->parts", "    r->in[a->n - 1 - a->rank] = p->parts")]),

@@ -178,11 +178,21 @@ int fake_module_function(void **function, void *module, const char *name)
     return CCL_GPU_E_NOT_FOUND;
 }
 
+/* Of a block, as kernels/kernel.h bounds them; LL has a helper warp beside its data. */
+static int most_threads(const struct fake_function *f)
+{
+#ifdef FAKE_CUDA
+    if (f->kernel == CCL_KERNEL_reduce) {
+        return CCL_REDUCE_THREADS;
+    }
+#endif
+    return strstr(f->name, "ll_") != NULL || f->kernel == CCL_KERNEL_parts_ll ? 544 : 512;
+}
+
 int fake_function_attribute(int *value, int attribute, void *function)
 {
     FAKE_ENTER(function_attribute);
-    (void)function;
-    *value = attribute == 0 ? 1024 : attribute == 1 ? 256 : 0; /* threads of a block, static shared memory */
+    *value = attribute == 0 ? most_threads(function) : attribute == 1 ? 256 : 0; /* threads of a block, static shared memory */
     return attribute <= 9 ? 0 : CCL_GPU_E_INVALID_VALUE;
 }
 
@@ -220,7 +230,7 @@ int fake_tensor_map(void *map, int type, uint32_t rank, void *address, const uin
 int fake_occupancy(int *blocks, void *function, int threads, size_t shared_bytes)
 {
     FAKE_ENTER(occupancy);
-    if (function == NULL || threads < 1 || threads > 1024 || shared_bytes > (227u << 10)) {
+    if (function == NULL || threads < 1 || threads > most_threads(function) || shared_bytes > (227u << 10)) {
         return CCL_GPU_E_INVALID_VALUE;
     }
     *blocks = 2048 / threads;
@@ -245,7 +255,7 @@ int fake_launch(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned 
     FAKE_ENTER(launch);
     const struct fake_function *f = function;
     int code = 0;
-    if (gx < 1 || gy != 1 || gz != 1 || tx < 1 || tx > 1024 || ty != 1 || tz != 1 || extra != NULL ||
+    if (gx < 1 || gy != 1 || gz != 1 || tx < 1 || (int)tx > most_threads(f) || ty != 1 || tz != 1 || extra != NULL ||
         shared_bytes > (227u << 10)) {
         return CCL_GPU_E_INVALID_VALUE;
     }

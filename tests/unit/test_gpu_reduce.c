@@ -8,7 +8,7 @@
 #define CCL_FLAT_UNITS 0
 #include "gpu_shim.h"
 
-#define CCL_KERNEL_LARGE(name, type) CCL_KERNEL(name, type)
+#define CCL_KERNEL_REDUCE(name, type) CCL_KERNEL(name, type)
 #include "ll.hip"
 #include "push.hip"
 
