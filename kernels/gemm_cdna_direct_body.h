@@ -37,13 +37,13 @@
 /* The x-th address that fragments of half h, of the stage at LDS byte `from`, are read from. */
 #define GEMM_B_BASES (GEMM_KN ? 4 : 2)
 #define GEMM_BASES (2 + GEMM_B_BASES)
-#define GEMM_BASE(x, h, from)                    \
-    if ((x) < 2) {                               \
-        a_at[h][x] = t.a_get[x] + (from);        \
-        asm("" : "+v"(a_at[h][x]));              \
-    } else {                                     \
+#define GEMM_BASE(x, h, from)                      \
+    if ((x) < 2) {                                 \
+        a_at[h][x] = t.a_get[x] + (from);          \
+        asm("" : "+v"(a_at[h][x]));                \
+    } else {                                       \
         b_at[(x) - 2] = t.b_get[(x) - 2] + (from); \
-        asm("" : "+v"(b_at[(x) - 2]));           \
+        asm("" : "+v"(b_at[(x) - 2]));             \
     }
 #define GEMM_BASE_SLOT(slot, h, from)                \
     for (int x_ = 0; x_ < GEMM_BASES; x_++) {        \
@@ -52,11 +52,11 @@
         }                                            \
     }
 /* B of the next half. Transposing reads are twice as many: in two groups, where there is time for the later ones. */
-#define GEMM_GET_B_SLOT(to, slot)                                 \
-    for (int j_ = 0; j_ < 4; j_++) {                              \
+#define GEMM_GET_B_SLOT(to, slot)                                              \
+    for (int j_ = 0; j_ < 4; j_++) {                                           \
         if (j_ / ((GEMM_KN || GEMM_KM) && GEMM_AHEAD > 2 ? 2 : 4) == (slot)) { \
-            (to)[j_] = GEMM_GET_B_AT(b_at, j_, 0);                \
-        }                                                         \
+            (to)[j_] = GEMM_GET_B_AT(b_at, j_, 0);                             \
+        }                                                                      \
     }
 
     uint32_t wave_put = ccl_uniform(ccl_tid() >> 6) * 1024;

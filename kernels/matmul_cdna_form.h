@@ -9,9 +9,9 @@
 #define GEMM_LATE_PLACES matmul_place
 #include "gemm_cdna_body.h"
 
-#define CCL_MATMUL_CORE(a, t, sh, feed)                                                   \
-    ({                                                                                    \
-        CCL_SHARED char memory_[GEMM_LDS_BYTES(256)] __attribute__((aligned(1024)));      \
-        MATMUL_F(gemm_core)(&(a)->gemm, t, (GEMM_LDS char *)memory_, feed);               \
+#define CCL_MATMUL_CORE(a, t, sh, feed)                                              \
+    ({                                                                               \
+        CCL_SHARED char memory_[GEMM_LDS_BYTES(256)] __attribute__((aligned(1024))); \
+        MATMUL_F(gemm_core)(&(a)->gemm, t, (GEMM_LDS char *)memory_, feed);          \
     })
 #include "matmul_body.h"
