@@ -12,7 +12,7 @@ set(CCL_CUDA_ARCHS sm_90a compute_80 CACHE STRING "Architectures of the NVIDIA c
 set(CCL_TRACED_ARCHS gfx90a gfx942 gfx950 cuda CACHE STRING "Architectures whose kernels are also compiled in the form that CCL_TRACE launches")
 # A file named here is compiled for these only: its kernels are for their matrix instructions.
 set(CCL_ARCHS_gemm gfx90a gfx942 gfx950)
-set(CCL_ARCHS_matmul gfx942 cuda)
+set(CCL_ARCHS_matmul gfx90a gfx942 gfx950 cuda)
 set(CCL_NEVER_TRACED gemm)
 set(CCL_HIP_CLANG "" CACHE FILEPATH "clang or hipcc for the AMD code objects; empty: search clang-22, newer ones, ROCm's")
 set(CCL_CODE_OBJECT_VERSION 5 CACHE STRING "Version of the AMD code objects: 5, or 4 for compilers as old as ROCm 5")

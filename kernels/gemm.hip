@@ -11,8 +11,8 @@
 
 /* ISA gemm_*_256: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, epilogue 16, busy 95
  * ISA gemm_*_128: vgpr 256, sgpr 106, lds 49152, waves 2, mfma 64, age 34, epilogue 8, busy 95
- * ISA gemm_*_256@gfx950: vgpr 256, sgpr 106, lds 163840, waves 2, mfma 64, blocks 5, age 72, flight 8, epilogue 16, busy 94
- * ISA gemm_*_128@gfx950: vgpr 256, sgpr 106, lds 122880, waves 2, mfma 32, blocks 5, age 36, flight 6, epilogue 8, busy 80 */
+ * ISA gemm_*_256@gfx950: vgpr 256, sgpr 106, lds 163840, waves 2, mfma 64, age 72, flight 8, epilogue 16, busy 94
+ * ISA gemm_*_128@gfx950: vgpr 256, sgpr 106, lds 122880, waves 2, mfma 32, age 36, flight 6, epilogue 8, busy 80 */
 
 #define GEMM_NAME nk_f16_256
 #define GEMM_ROWS 256

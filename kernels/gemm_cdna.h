@@ -89,6 +89,16 @@ CCL_DEVICE uint32_t gemm_row_xor(uint32_t k) { return (k & 1) | (k >> 1 & 1) << 
  * k; in every other region of k the upper and lower 4 rows change places (8 slots), so that two groups of lanes touch different banks. */
 #define GEMM_OCTET_XOR(group) (((group) & 1) * 8)
 
+/* Byte of the stage that is `far` bytes behind one of a ring: the smaller one of the sum and of what is left of it behind the end. The compiler is not shown that it is
+ * one: it would find the borrow by a vector instruction. */
+CCL_DEVICE uint32_t gemm_stage_behind(uint32_t at, uint32_t far, uint32_t end)
+{
+    const uint32_t sum = at + far;
+    uint32_t round = sum - end;
+    asm("" : "+s"(round));
+    return round < sum ? round : sum;
+}
+
 /* 8 rows of k of two columns become 8 k of each: low and high halves of pairs of rows. */
 CCL_DEVICE void gemm_put_pairs(GEMM_LDS char *lds, const uint32_t rows[8], uint32_t at0, uint32_t at1)
 {

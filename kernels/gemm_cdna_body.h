@@ -124,7 +124,7 @@ CCL_DEVICE uint32_t GEMM_F(gemm_core)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_t
     GEMM_BARRIER(lds);
     if (failed == 0) {
 #ifdef GEMM_LATE_PLACES
-        GEMM_F(gemm_store)(g, tile, acc, tile->more != 0 ? GEMM_LATE_PLACES(hook, tile, ccl_tid() % 64) : 0);
+        GEMM_F(gemm_store)(g, tile, acc, tile->more != 0 ? GEMM_LATE_PLACES(hook, tile, ccl_afresh(ccl_tid()) % 64) : 0);
 #else
         GEMM_F(gemm_store)(g, tile, acc, 0);
 #endif
@@ -138,7 +138,6 @@ CCL_DEVICE uint32_t GEMM_F(gemm_core)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_t
 #undef GEMM_LATE_PLACES
 #undef GEMM_MIX_ONE
 #undef GEMM_GROUP
-#undef GEMM_ZONES
 #undef GEMM_GET
 #undef GEMM_GET_A
 #undef GEMM_GET_B

@@ -14,17 +14,14 @@
 #error "A as [k][m] has tiles of 256 rows on gfx90a and gfx942"
 #endif
 
-/* The offset in an LDS instruction reaches 64 KiB: two stages. */
-#define GEMM_ZONES ((GEMM_STAGES + 1) / 2)
-
 struct GEMM_F(gemm_lane) {
     uint32_t a_off[GEMM_KM ? 1 : GEMM_A_LOADS]; /* byte offsets from the K block's first element of this thread's chunks of its first half */
     uint32_t b_off[GEMM_KN ? 1 : 2];
     uint32_t a_k, b_k;            /* first k of the chunk within the half; the row of a [k][n] operand */
     uint32_t put;                 /* LDS byte of a chunk */
     uint32_t put_a[2], put_b[2];  /* k outside, through registers: of this thread's two columns */
-    uint32_t a_get[GEMM_ZONES][2]; /* LDS bytes of even and odd fragments (transposed: rows 0 to 3, 4 to 7 of k), in stages 0, 2, 4 */
-    uint32_t b_get[GEMM_ZONES][GEMM_KN_DIRECT ? 4 : 2];
+    uint32_t a_get[2];            /* LDS bytes of even and odd fragments (transposed: rows 0 to 3, 4 to 7 of k) in stage 0 */
+    uint32_t b_get[GEMM_KN_DIRECT ? 4 : 2];
 };
 
 /* Half a K block of this thread, as loaded. */
@@ -58,8 +55,8 @@ CCL_DEVICE void GEMM_F(gemm_lane_init)(struct GEMM_F(gemm_lane) *t, const struct
     const uint32_t m = wave % octets * 64 + (lane >> 4) * 16 + (in_part & 1) * 8;
     t->a_k = part * 8 + in_part / 2;
     t->a_off[0] = m < in->m ? (t->a_k * in->lda + m) * 2 : GEMM_NOWHERE;
-    t->a_get[0][0] = (group * octets + wave_m * (octets / 2)) * 1024 + ((i / 4 * 2 + i % 4 / 2) ^ GEMM_OCTET_XOR(group)) * 16 + (i & 1) * 8;
-    t->a_get[0][1] = t->a_get[0][0] ^ 128;
+    t->a_get[0] = (group * octets + wave_m * (octets / 2)) * 1024 + ((i / 4 * 2 + i % 4 / 2) ^ GEMM_OCTET_XOR(group)) * 16 + (i & 1) * 8;
+    t->a_get[1] = t->a_get[0] ^ 128;
 #else
 #if GEMM_KM
     t->a_k = pair_k;
@@ -75,8 +72,8 @@ CCL_DEVICE void GEMM_F(gemm_lane_init)(struct GEMM_F(gemm_lane) *t, const struct
     }
     t->a_k = chunk * 8;
 #endif
-    t->a_get[0][0] = wave_m * (GEMM_ROWS / 2) * 64 + get;
-    t->a_get[0][1] = t->a_get[0][0] ^ 16;
+    t->a_get[0] = wave_m * (GEMM_ROWS / 2) * 64 + get;
+    t->a_get[1] = t->a_get[0] ^ 16;
 #endif
 #if GEMM_KN_DIRECT
     const uint32_t k = thread >> 5, column = (thread & 31) ^ gemm_row_xor(k); /* rows k and k + 16; column: of chunks */
@@ -85,7 +82,7 @@ CCL_DEVICE void GEMM_F(gemm_lane_init)(struct GEMM_F(gemm_lane) *t, const struct
     /* Lane i of a group brings a quarter of row group * 8 + i / 4: half `odd` of chunk i % 4 of a pair of fragments, the other half for the second fragment. */
     const uint32_t at = group * 8 + i / 4, odd = i & 1;
     for (uint32_t f = 0; f < 4; f++) {
-        t->b_get[0][f] = GEMM_A_BYTES + at * 512 + (((wave_n * 8 + f / 2 * 4 + i % 4) ^ gemm_row_xor(at)) * 16 + ((odd ^ (f & 1)) * 8));
+        t->b_get[f] = GEMM_A_BYTES + at * 512 + (((wave_n * 8 + f / 2 * 4 + i % 4) ^ gemm_row_xor(at)) * 16 + ((odd ^ (f & 1)) * 8));
     }
 #elif GEMM_KN
     t->b_k = pair_k;
@@ -102,18 +99,9 @@ CCL_DEVICE void GEMM_F(gemm_lane_init)(struct GEMM_F(gemm_lane) *t, const struct
     t->b_k = chunk * 8;
 #endif
 #if !GEMM_KN_DIRECT
-    t->b_get[0][0] = GEMM_A_BYTES + wave_n * 64 * 64 + get;
-    t->b_get[0][1] = t->b_get[0][0] ^ 16;
+    t->b_get[0] = GEMM_A_BYTES + wave_n * 64 * 64 + get;
+    t->b_get[1] = t->b_get[0] ^ 16;
 #endif
-    /* Afresh: else the compiler adds the distance to each address of each fragment. */
-    for (uint32_t z = 1; z < GEMM_ZONES; z++) {
-        for (uint32_t f = 0; f < 2; f++) {
-            t->a_get[z][f] = ccl_afresh(t->a_get[0][f] + 2 * z * GEMM_STAGE);
-        }
-        for (uint32_t f = 0; f < (GEMM_KN_DIRECT ? 4 : 2); f++) {
-            t->b_get[z][f] = ccl_afresh(t->b_get[0][f] + 2 * z * GEMM_STAGE);
-        }
-    }
 }
 
 #define GEMM_LOAD16(addr, bytes, off, soff) __builtin_amdgcn_raw_buffer_load_b128(GEMM_BUFFER(addr, bytes), off, soff, 0)
@@ -189,7 +177,7 @@ CCL_DEVICE gemm_u32x4 GEMM_F(gemm_get_transposed)(GEMM_LDS char *__restrict low_
     return __builtin_shufflevector(low, high, 0, 1, 2, 3);
 }
 #endif
-/* Fragments at LDS byte `at` behind the addresses of a zone. */
+/* Fragments at LDS byte `at` behind those of stage 0. */
 #if GEMM_KM_DIRECT
 #define GEMM_GET_A_AT(base, i, at)                                                       \
     GEMM_F(gemm_get_transposed)(lds + (base)[0] + ((i) / 4 * 1024 + (i) % 4 * 256 + (at)), \
@@ -202,6 +190,6 @@ CCL_DEVICE gemm_u32x4 GEMM_F(gemm_get_transposed)(GEMM_LDS char *__restrict low_
 #else
 #define GEMM_GET_B_AT(base, j, at) GEMM_GET((base)[(j) & 1] + ((j) * 1024 + (at)))
 #endif
-/* Fragments of stage n. */
-#define GEMM_GET_A(i, n) GEMM_GET_A_AT(t.a_get[(n) / 2], i, (n) % 2 * GEMM_STAGE)
-#define GEMM_GET_B(j, n) GEMM_GET_B_AT(t.b_get[(n) / 2], j, (n) % 2 * GEMM_STAGE)
+/* Fragments of stage n, 0 or 1: the offset in an LDS instruction reaches 64 KiB. */
+#define GEMM_GET_A(i, n) GEMM_GET_A_AT(t.a_get, i, (n) * GEMM_STAGE)
+#define GEMM_GET_B(j, n) GEMM_GET_B_AT(t.b_get, j, (n) * GEMM_STAGE)

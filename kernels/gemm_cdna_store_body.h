@@ -21,18 +21,26 @@
 #define GEMM_PLACE(d) tile->others[d]
 #endif
 
-/* To C and to the tile's other places, whose addresses are in scalar registers. */
-#define GEMM_PUT_AT(addr, bits, x, offset) __builtin_amdgcn_raw_buffer_store_b##bits(x, GEMM_BUFFER(addr, GEMM_ALL), offset, 0, 0)
-#define GEMM_PUT(bits, x, there, at)                                \
-    do {                                                            \
-        const uint32_t offset_ = (there) ? (at) : GEMM_NOWHERE;     \
-        GEMM_PUT_AT(tile->c, bits, x, offset_);                     \
+#define GEMM_PUT(addr, bits, x, offset) __builtin_amdgcn_raw_buffer_store_b##bits(x, GEMM_BUFFER(addr, GEMM_ALL), offset, 0, 0)
+/* put(address, there), to C and to the tile's other places, whose addresses are in scalar registers. */
+#define GEMM_PUT_ALL(put, there)                                     \
+    do {                                                             \
+        put(tile->c, there);                                         \
         _Pragma("unroll") for (uint32_t d = 0; d < GEMM_PLACES; d++) \
-        {                                                           \
-            if (d < tile->more) {                                   \
-                GEMM_PUT_AT(GEMM_PLACE(d), bits, x, offset_);       \
-            }                                                       \
-        }                                                           \
+        {                                                            \
+            if (d < tile->more) {                                    \
+                const uint64_t place_ = GEMM_PLACE(d);               \
+                put(place_, there);                                  \
+            }                                                        \
+        }                                                            \
+    } while (0)
+#define GEMM_PUT_CHUNK(addr, there) GEMM_PUT(addr, 128, w, there)
+#define GEMM_PUT_PIECES(addr, there)         \
+    do {                                     \
+        GEMM_PUT(addr, 128, w, there[3]);    \
+        GEMM_PUT(addr, 64, first, there[2]); \
+        GEMM_PUT(addr, 32, pair, there[1]);  \
+        GEMM_PUT(addr, 16, last, there[0]);  \
     } while (0)
 
 /* Lanes behind the end, which store nothing, take the last one: nothing branches. */
@@ -110,15 +118,16 @@ CCL_DEVICE void GEMM_F(gemm_store)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile
             }
             const gemm_u32x4 w = __builtin_bit_cast(gemm_u32x4, v);
             if (whole) {
-                GEMM_PUT(128, w, there, offset);
+                const uint32_t at = there ? offset : GEMM_NOWHERE;
+                GEMM_PUT_ALL(GEMM_PUT_CHUNK, at);
             } else {
                 const uint32_t left = there ? tile->cols - column : 0, part = left < 8 ? left : 0;
                 const gemm_u32x2 first = GEMM_LOW(w);
-                const uint32_t pair = part & 4 ? w[2] : w[0], last = part & 2 ? (part & 4 ? w[3] : w[1]) : pair;
-                GEMM_PUT(128, w, left >= 8, offset);
-                GEMM_PUT(64, first, (part & 4) != 0, offset);
-                GEMM_PUT(32, pair, (part & 2) != 0, offset + (part & 4) * 2);
-                GEMM_PUT(16, (short)last, (part & 1) != 0, offset + (part & 6) * 2);
+                const uint32_t pair = part & 4 ? w[2] : w[0];
+                const short last = (short)(part & 2 ? (part & 4 ? w[3] : w[1]) : pair);
+                const uint32_t at[4] = {part & 1 ? offset + (part & 6) * 2 : GEMM_NOWHERE, part & 2 ? offset + (part & 4) * 2 : GEMM_NOWHERE,
+                                        part & 4 ? offset : GEMM_NOWHERE, left >= 8 ? offset : GEMM_NOWHERE};
+                GEMM_PUT_ALL(GEMM_PUT_PIECES, at);
             }
         }
     }
@@ -126,5 +135,7 @@ CCL_DEVICE void GEMM_F(gemm_store)(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile
 
 #undef GEMM_ELEMENT
 #undef GEMM_PUT
-#undef GEMM_PUT_AT
+#undef GEMM_PUT_ALL
+#undef GEMM_PUT_CHUNK
+#undef GEMM_PUT_PIECES
 #undef GEMM_PLACE

@@ -14,7 +14,9 @@
 
 /* ISA matmul_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 95, epilogue 128
  * ISA matmul_km_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 95, epilogue 16
- * ISA matmul_km_kn_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 94, epilogue 16 */
+ * ISA matmul_km_kn_*: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 94, epilogue 16
+ * ISA matmul_*@gfx950: vgpr 256, sgpr 106, lds 163840, waves 2, mfma 64, age 72, flight 8, busy 95, epilogue 128
+ * ISA matmul_km_*@gfx950: vgpr 256, sgpr 106, lds 163840, waves 2, mfma 64, age 72, flight 8, busy 94, epilogue 16 */
 
 #if defined(CCL_ON_NVIDIA) && defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #include "matmul_wgmma.h"

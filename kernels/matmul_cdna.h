@@ -32,124 +32,63 @@ CCL_DEVICE uint64_t matmul_place(const struct matmul_feed *f, const struct ccl_k
     return d < t->more ? matmul_other(f->a, f->sh, t, d) : 0;
 }
 
-/* LDS of all kernels; one of them runs in a block. */
-#define MATMUL_CORE(name, rows, a, t, feed)                                               \
-    ({                                                                                    \
-        CCL_SHARED char memory_[GEMM_LDS_BYTES(rows)] __attribute__((aligned(1024)));     \
-        gemm_core_##name(&(a)->gemm, t, (GEMM_LDS char *)memory_, feed);                  \
-    })
-
 #define GEMM_HOOK struct matmul_feed *
 #define MATMUL_WAIT_A(tile, kb) matmul_feed_wait(hook, (tile)->unit, (kb) * GEMM_BLOCK_K, ((kb) + 1) * GEMM_BLOCK_K)
 
 #define GEMM_NAME nk_f16
-#define GEMM_ROWS 256
 #define GEMM_BF16 0
 #define GEMM_KN 0
-#define GEMM_KM 0
-#define CCL_GEMM_WAIT_A MATMUL_WAIT_A
-#define GEMM_PLACES MATMUL_PLACES
-#define GEMM_LATE_PLACES matmul_place
-#include "gemm_cdna_body.h"
-#define MATMUL_FORM _nk_f16
 #define MATMUL_KM 0
-#define CCL_MATMUL_CORE(a, t, sh, feed) MATMUL_CORE(nk_f16, 256, a, t, feed)
-#include "matmul_body.h"
+#define MATMUL_FORM _nk_f16
+#include "matmul_cdna_form.h"
 
+#if !defined(CCL_TEST_BASES_INSIDE) /* the gate looks at one of them */
 #define GEMM_NAME kn_f16
-#define GEMM_ROWS 256
 #define GEMM_BF16 0
 #define GEMM_KN 1
-#define GEMM_KM 0
-#define CCL_GEMM_WAIT_A MATMUL_WAIT_A
-#define GEMM_PLACES MATMUL_PLACES
-#define GEMM_LATE_PLACES matmul_place
-#include "gemm_cdna_body.h"
-#define MATMUL_FORM _kn_f16
 #define MATMUL_KM 0
-#define CCL_MATMUL_CORE(a, t, sh, feed) MATMUL_CORE(kn_f16, 256, a, t, feed)
-#include "matmul_body.h"
+#define MATMUL_FORM _kn_f16
+#include "matmul_cdna_form.h"
 
 #define GEMM_NAME nk_bf16
-#define GEMM_ROWS 256
 #define GEMM_BF16 1
 #define GEMM_KN 0
-#define GEMM_KM 0
-#define CCL_GEMM_WAIT_A MATMUL_WAIT_A
-#define GEMM_PLACES MATMUL_PLACES
-#define GEMM_LATE_PLACES matmul_place
-#include "gemm_cdna_body.h"
-#define MATMUL_FORM _nk_bf16
 #define MATMUL_KM 0
-#define CCL_MATMUL_CORE(a, t, sh, feed) MATMUL_CORE(nk_bf16, 256, a, t, feed)
-#include "matmul_body.h"
+#define MATMUL_FORM _nk_bf16
+#include "matmul_cdna_form.h"
 
 #define GEMM_NAME kn_bf16
-#define GEMM_ROWS 256
 #define GEMM_BF16 1
 #define GEMM_KN 1
-#define GEMM_KM 0
-#define CCL_GEMM_WAIT_A MATMUL_WAIT_A
-#define GEMM_PLACES MATMUL_PLACES
-#define GEMM_LATE_PLACES matmul_place
-#include "gemm_cdna_body.h"
-#define MATMUL_FORM _kn_bf16
 #define MATMUL_KM 0
-#define CCL_MATMUL_CORE(a, t, sh, feed) MATMUL_CORE(kn_bf16, 256, a, t, feed)
-#include "matmul_body.h"
+#define MATMUL_FORM _kn_bf16
+#include "matmul_cdna_form.h"
 
 #define GEMM_NAME km_nk_f16
-#define GEMM_ROWS 256
 #define GEMM_BF16 0
 #define GEMM_KN 0
-#define GEMM_KM 1
-#define CCL_GEMM_WAIT_A MATMUL_WAIT_A
-#define GEMM_PLACES MATMUL_PLACES
-#define GEMM_LATE_PLACES matmul_place
-#include "gemm_cdna_body.h"
-#define MATMUL_FORM _km_nk_f16
 #define MATMUL_KM 1
-#define CCL_MATMUL_CORE(a, t, sh, feed) MATMUL_CORE(km_nk_f16, 256, a, t, feed)
-#include "matmul_body.h"
+#define MATMUL_FORM _km_nk_f16
+#include "matmul_cdna_form.h"
 
 #define GEMM_NAME km_kn_f16
-#define GEMM_ROWS 256
 #define GEMM_BF16 0
 #define GEMM_KN 1
-#define GEMM_KM 1
-#define CCL_GEMM_WAIT_A MATMUL_WAIT_A
-#define GEMM_PLACES MATMUL_PLACES
-#define GEMM_LATE_PLACES matmul_place
-#include "gemm_cdna_body.h"
-#define MATMUL_FORM _km_kn_f16
 #define MATMUL_KM 1
-#define CCL_MATMUL_CORE(a, t, sh, feed) MATMUL_CORE(km_kn_f16, 256, a, t, feed)
-#include "matmul_body.h"
+#define MATMUL_FORM _km_kn_f16
+#include "matmul_cdna_form.h"
 
 #define GEMM_NAME km_nk_bf16
-#define GEMM_ROWS 256
 #define GEMM_BF16 1
 #define GEMM_KN 0
-#define GEMM_KM 1
-#define CCL_GEMM_WAIT_A MATMUL_WAIT_A
-#define GEMM_PLACES MATMUL_PLACES
-#define GEMM_LATE_PLACES matmul_place
-#include "gemm_cdna_body.h"
-#define MATMUL_FORM _km_nk_bf16
 #define MATMUL_KM 1
-#define CCL_MATMUL_CORE(a, t, sh, feed) MATMUL_CORE(km_nk_bf16, 256, a, t, feed)
-#include "matmul_body.h"
+#define MATMUL_FORM _km_nk_bf16
+#include "matmul_cdna_form.h"
 
 #define GEMM_NAME km_kn_bf16
-#define GEMM_ROWS 256
 #define GEMM_BF16 1
 #define GEMM_KN 1
-#define GEMM_KM 1
-#define CCL_GEMM_WAIT_A MATMUL_WAIT_A
-#define GEMM_PLACES MATMUL_PLACES
-#define GEMM_LATE_PLACES matmul_place
-#include "gemm_cdna_body.h"
-#define MATMUL_FORM _km_kn_bf16
 #define MATMUL_KM 1
-#define CCL_MATMUL_CORE(a, t, sh, feed) MATMUL_CORE(km_kn_bf16, 256, a, t, feed)
-#include "matmul_body.h"
+#define MATMUL_FORM _km_kn_bf16
+#include "matmul_cdna_form.h"
+#endif

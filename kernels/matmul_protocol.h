@@ -49,9 +49,9 @@ CCL_DEVICE void matmul_set_bad(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t
 {
     if (sh->bad == CCL_BAD_NONE) {
         sh->peer = peer;
-        sh->bad = bad;
+        sh->bad = ccl_afresh(bad); /* here and below: constants that stay in registers across the K loop would spill */
     }
-    ccl_or_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->coll.priv)->stop, 1);
+    ccl_or_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->coll.priv)->stop, ccl_afresh(1));
 }
 
 /* All threads: draw the block's place, send the adverts if it is the first. */
@@ -100,7 +100,7 @@ CCL_DEVICE uint32_t matmul_position(const struct matmul_shared *sh) { return (ui
 CCL_DEVICE uint64_t matmul_resolve(MATMUL_ARGS a, uint32_t peer, uint64_t where)
 {
     CCL_ARGS c = &a->coll;
-    const uint32_t id = (uint32_t)(where >> 48);
+    const uint32_t id = ccl_afresh((uint32_t)(where >> 48)); /* else it is compared as 64 bits, with a constant that spills */
     uint64_t base = 0;
     if (id != 0) {
         base = id == c->expect_id ? c->peer[peer].win : id < CCL_WINDOWS ? push_look_up(c, peer, id) : 0;

@@ -106,6 +106,7 @@ CCL_DEVICE void matmul_publish(MATMUL_ARGS a, const struct matmul_shared *sh, ui
 /* One of map.fetches; all threads. False: leave. */
 CCL_DEVICE uint32_t matmul_fetch(MATMUL_ARGS a, struct matmul_shared *sh, uint32_t item)
 {
+    CCL_AFRESH(a); /* nothing of the map stays in registers from fetch to fetch */
     const struct ccl_k_map map = a->map;
     const struct ccl_k_block b = ccl_map_fetch(&map, item);
     const uint32_t rows = ccl_map_rows(&map, b.unit);

@@ -46,8 +46,13 @@ CCL_DEVICE void ccl_trace_span(CCL_ARGS a, uint32_t n, enum ccl_trace_task task,
     s->unit = unit;
     s->part = part;
 }
-/* The time now, for the other; by all threads of a block, of which the first one notes. */
-#define CCL_TRACE_NOTE_BEGIN(from) const uint64_t from = ccl_clock_ns()
+/* The time now, for the other; by all threads of a block, of which the first one notes. In vector registers, of which there are more. */
+CCL_DEVICE uint64_t ccl_trace_begin(void)
+{
+    const uint64_t now = ccl_clock_ns();
+    return (uint64_t)ccl_afresh((uint32_t)(now >> 32)) << 32 | ccl_afresh((uint32_t)now);
+}
+#define CCL_TRACE_NOTE_BEGIN(from) const uint64_t from = ccl_trace_begin()
 #define CCL_TRACE_NOTE_SPAN(a, n, task, from, unit, part) CCL_TRACE_NOTE_SPAN_BY(0, a, n, task, from, unit, part)
 /* By some threads of a block: this one notes. */
 #define CCL_TRACE_NOTE_SPAN_BY(thread, a, n, task, from, unit, part) \

@@ -54,7 +54,7 @@ def main():
     args = parser.parse_args()
     jobs = []
     if args.cc:
-        jobs.append((args.cc + ["-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-fno-strict-aliasing", "-S"], "kernels/host.c"))
+        jobs.append((args.cc + ["-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-fno-strict-aliasing", "-S"], "kernels/host.c"))
     for hip in sorted((args.root / "kernels").glob("*.hip")):
         source = f"kernels/{hip.name}"
         if "NEEDS __builtin_" in hip.read_text():  # for one compiler only, and without notes

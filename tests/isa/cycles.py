@@ -136,6 +136,6 @@ def matrix_busy(path, arch, latency, steps):
     """(busy, clocks a K block). steps: K blocks of a trip."""
     key = (kinds(path), arch.name, latency)
     if key not in known:
-        busy, clocks = Unit(key[0], arch, latency).run(max(2, 6 // steps), max(3, 12 // steps))
+        busy, clocks = Unit(key[0], arch, latency).run(max(2, 4 // steps), max(2, 4 // steps))
         known[key] = busy, clocks / steps
     return known[key]

@@ -65,8 +65,8 @@ CCL_DEVICE uint32_t hook_wait(hook_pointer h, const struct ccl_k_gemm_tile *tile
 
 /* ISA gemm_hook_*_256: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 95
  * ISA gemm_hook_*_128: vgpr 256, sgpr 106, lds 49152, waves 2, mfma 64, age 34, busy 93
- * ISA gemm_hook_*_256@gfx950: vgpr 256, sgpr 106, lds 163840, waves 2, mfma 64, blocks 5, age 72, flight 8, busy 94
- * ISA gemm_hook_*_128@gfx950: vgpr 256, sgpr 106, lds 122880, waves 2, mfma 32, blocks 5, age 36, flight 6, busy 79
+ * ISA gemm_hook_*_256@gfx950: vgpr 256, sgpr 106, lds 163840, waves 2, mfma 64, age 72, flight 8, busy 94
+ * ISA gemm_hook_*_128@gfx950: vgpr 256, sgpr 106, lds 122880, waves 2, mfma 32, age 36, flight 6, busy 79
  * ISA gemm_feed: vgpr 64, sgpr 106, waves 8 */
 #define GEMM_NAME nk_bf16_256
 #define GEMM_ROWS 256

@@ -4,8 +4,8 @@
 #include "gemm_alone.h"
 
 /* ISA gemm_*_256: vgpr 256, sgpr 106, lds 65536, waves 2, mfma 128, age 64, busy 95
- * ISA gemm_*_256@gfx950: vgpr 256, sgpr 106, lds 163840, waves 2, mfma 64, blocks 5, age 72, flight 8, busy 93
- * ISA gemm_*_128@gfx950: vgpr 256, sgpr 106, lds 122880, waves 2, mfma 32, blocks 5, age 36, flight 6, busy 79 */
+ * ISA gemm_*_256@gfx950: vgpr 256, sgpr 106, lds 163840, waves 2, mfma 64, age 72, flight 8, busy 93
+ * ISA gemm_*_128@gfx950: vgpr 256, sgpr 106, lds 122880, waves 2, mfma 32, age 36, flight 6, busy 79 */
 #define GEMM_NAME mnk_bf16_256
 #define GEMM_ROWS 256
 #define GEMM_BF16 1
