@@ -10,9 +10,10 @@
 
 #include CCL_LL_BODY
 
-/* ISA ll_*: vgpr 64, sgpr 100, lds 16, waves 8, packets */
+/* Worlds to CCL_LL_FEW have so many blocks that two must fit a unit (src/coll/tune.c).
+ * ISA ll_*: vgpr 64, sgpr 100, lds 16, waves 8, packets */
 #define LL_KERNEL(name, world)                     \
-    CCL_KERNEL_WORLD(name, world, CCL_LL_MAX_THREADS, 1) \
+    CCL_KERNEL_WORLD(name, world, CCL_LL_MAX_THREADS, (world) != 0 && (world) <= CCL_LL_FEW ? 2 : 1) \
     {                                              \
         ccl_ll_body(a, world);                     \
     }

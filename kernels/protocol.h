@@ -73,7 +73,7 @@ CCL_DEVICE uint64_t ccl_credit_addr(CCL_ARGS a, uint64_t ctl, uint32_t block, ui
 }
 
 /* LL scratch of one source and parity, bytes. */
-#if defined(CCL_ON_NVIDIA)
+#if defined(CCL_ON_NVIDIA) || defined(FAKE_CUDA) /* the latter: host kernels in tests/fake_gpu */
 #define CCL_LL_SRC(ranks) ((ranks) <= CCL_LL_FEW ? (uint32_t)CCL_LL_FEW_BYTES : (uint32_t)CCL_LL_SRC_BYTES)
 #else
 #define CCL_LL_SRC(ranks) ((void)(ranks), (uint32_t)CCL_LL_SRC_BYTES)

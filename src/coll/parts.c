@@ -308,6 +308,7 @@ static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct
     a->parts |= reduces && call->redop == cclNumOps ? CCL_PARTS_SCALED : 0u;
     a->parts |= call->scalar_on_device ? CCL_PARTS_SCALAR_AT : 0u;
     s->windowed = !ll && s->recv_bytes != 0 && call->op != CCL_OP_REDUCE_SCATTER && !(a->c.flags & CCL_F_FORCE_STAGED) && n > 1;
+    s->shared_bytes = 0;
     if (comm->props.bulk_copy && s->send_bytes >= BULK_BYTES &&
         ((s->kernel == CCL_KERNEL_parts && !(a->parts & CCL_PARTS_SAME)) || (s->kernel == CCL_KERNEL_reduce && s->threads >= 2 * WARP_THREADS))) {
         a->c.flags |= CCL_F_BULK;

@@ -52,7 +52,7 @@ static int ll_blocks(cclComm_t comm, uint64_t part_bytes)
 }
 
 /* One block while a thread has no more than it can keep in flight; then smaller blocks on more units, so that stores leave on many paths. */
-static void tune_ll(cclComm_t comm, uint64_t part_bytes, struct ccl_tune *tune)
+static void tune_ll(cclComm_t comm, uint64_t part_bytes, int comm_sms, struct ccl_tune *tune)
 {
     const uint64_t pairs = (part_bytes + 7) / 8 * (uint64_t)comm->n;
     if (part_bytes <= 2048) {
@@ -64,6 +64,11 @@ static void tune_ll(cclComm_t comm, uint64_t part_bytes, struct ccl_tune *tune)
     } else {
         tune->blocks = ll_blocks(comm, part_bytes);
         tune->threads = CCL_GPU_THREADS;
+    }
+    /* The agreed number is of blocks that fit a unit twice, which those of the kernels for larger worlds do with half the threads only. */
+    const int blocks = comm_sms != CCL_UNSET ? comm_sms : tune->blocks;
+    if (ccl_comm_on_nvidia(comm) && comm->n > CCL_LL_FEW && tune->threads > CCL_GPU_THREADS / 2 && 2 * blocks > comm->agreed.blocks) {
+        tune->threads = CCL_GPU_THREADS / 2;
     }
 }
 
@@ -114,7 +119,7 @@ void ccl_tune(cclComm_t comm, int variant, uint64_t part_bytes, int comm_sms, in
     }
     tune->threads = CCL_GPU_THREADS;
     if (variant == cclVariantLL) {
-        tune_ll(comm, part_bytes, tune);
+        tune_ll(comm, part_bytes, comm_sms, tune);
     } else if (!comm->agreed.shared_ring) {
         tune->blocks = look_up(push_own, part_bytes, comm->n);
     } else {

@@ -118,7 +118,7 @@ static int64_t default_ll_max(const struct cclComm *comm, bool is_host, bool cro
  * 4 ranks, 256 KiB 5.9 and 8.9 (12.7), 512 KiB 9.7 and 9.5 (13.6), 1 MiB 20 and 11.7. Two devices: directly 6.7 (8.9) with 256 KiB; LL needs 0.7 for each 64 KiB. */
 static int64_t default_ll_words_max(const struct cclComm *comm, int64_t ll_max)
 {
-    if (!ccl_comm_on_nvidia(comm) || comm->n > CCL_LL_FEW) {
+    if (!ccl_comm_on_nvidia(comm) || comm->n < 2 || comm->n > CCL_LL_FEW) {
         return ll_max;
     }
     if (!comm->agreed.shared_ring) {
