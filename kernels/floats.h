@@ -80,10 +80,6 @@ CCL_DEVICE uint16_t ccl_bf16_of_float(float x)
     return (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? (u >> 16 | 0x40) : rounded);
 }
 
-#endif
-
-#if !defined(CCL_ON_NVIDIA)
-
 CCL_DEVICE float ccl_float_of_f16(uint16_t x)
 {
     const uint32_t em = x & 0x7fffu, u = ccl_widen(em, 10, 0x1p112f);
@@ -98,6 +94,8 @@ CCL_DEVICE uint16_t ccl_f16_of_float(float x)
 }
 
 #endif
+
+CCL_DEVICE float ccl_float_of_e5m2(uint8_t x) { return ccl_float_of_f16((uint16_t)((uint32_t)x << 8)); }
 
 #if defined(CCL_ON_NVIDIA) && __CUDA_ARCH__ >= 890
 
@@ -115,8 +113,6 @@ CCL_DEVICE uint8_t ccl_e4m3_of_float(float x)
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(v) : "f"(0.0f), "f"(x));
     return (uint8_t)v;
 }
-
-CCL_DEVICE float ccl_float_of_e5m2(uint8_t x) { return ccl_float_of_f16((uint16_t)((uint32_t)x << 8)); }
 
 CCL_DEVICE uint8_t ccl_e5m2_of_float(float x)
 {
@@ -138,8 +134,6 @@ CCL_DEVICE uint8_t ccl_e4m3_of_float(float x)
     const uint32_t bits = ccl_bits_of_float(x), u = bits & 0x7fffffff, most = 0x43e00000; /* 448 */
     return (uint8_t)((u > 0x7f800000 ? 0x7fu : ccl_narrow(u < most ? u : most, 3, 7)) | (bits >> 24 & 0x80));
 }
-
-CCL_DEVICE float ccl_float_of_e5m2(uint8_t x) { return ccl_float_of_f16((uint16_t)((uint32_t)x << 8)); }
 
 CCL_DEVICE uint8_t ccl_e5m2_of_float(float x)
 {

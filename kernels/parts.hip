@@ -126,20 +126,17 @@ CCL_DEVICE uint32_t parts_push(CCL_PARTS p, struct parts_block *b, uint32_t c)
     return 1;
 }
 
-enum parts_drained { PARTS_FAILED, PARTS_DRAINED, PARTS_REST_DIRECT /* what comes behind this chunk is stored directly */ };
-
-/* Wait until every source that has a chunk c has sent it (or stores directly), then copy the ring chunks out and give the slots back. */
-CCL_DEVICE enum parts_drained parts_drain(CCL_PARTS p, struct parts_block *b, uint32_t c)
+/* Wait for all sources that have a chunk c: until each has sent it (or stores directly, and is done if it was its last one); rest, a constant: until each is done, which
+ * all must store directly for. False: an error. */
+CCL_DEVICE uint32_t parts_hear_all(CCL_PARTS p, struct parts_block *b, uint32_t c, const uint32_t rest)
 {
     CCL_AFRESH(p);
-    CCL_ARGS a = &p->c;
-    const uint64_t off = parts_off(p, b, c), me = ccl_peer_ctl(a, a->rank);
     if (ccl_afresh(ccl_tid()) < CCL_WARP) {
-        for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
+        for (uint32_t d = 1 + ccl_tid(); d < p->c.n; d += CCL_WARP) {
             const uint32_t chunks = b->end[d].in;
             uint32_t bad = CCL_BAD_NONE;
             if (c < chunks) {
-                bad = parts_hear(p, b, d, c + 1, c + 1 == chunks ? CCL_STEP_DONE : 0);
+                bad = parts_hear(p, b, d, rest ? CCL_STEP_DONE : c + 1, !rest && c + 1 == chunks ? CCL_STEP_DONE : 0);
             }
             if (ccl_wave_any(bad)) {
                 break;
@@ -147,7 +144,18 @@ CCL_DEVICE enum parts_drained parts_drain(CCL_PARTS p, struct parts_block *b, ui
         }
     }
     ccl_block_sync();
-    if (parts_failed(b)) {
+    return !parts_failed(b);
+}
+
+enum parts_drained { PARTS_FAILED, PARTS_DRAINED, PARTS_REST_DIRECT /* what comes behind this chunk is stored directly */ };
+
+/* Wait for chunk c of all, copy what came by rings and give the slots back. */
+CCL_DEVICE enum parts_drained parts_drain(CCL_PARTS p, struct parts_block *b, uint32_t c)
+{
+    CCL_AFRESH(p);
+    CCL_ARGS a = &p->c;
+    const uint64_t off = parts_off(p, b, c), me = ccl_peer_ctl(a, a->rank);
+    if (!parts_hear_all(p, b, c, 0)) {
         return PARTS_FAILED;
     }
     uint32_t credits = 0, rings = 0;
@@ -179,25 +187,6 @@ CCL_DEVICE enum parts_drained parts_drain(CCL_PARTS p, struct parts_block *b, ui
         parts_notify(p);
     }
     return PARTS_DRAINED;
-}
-
-/* DONE of those that have something from chunk c on and store it directly: one look for all of it, where chunk after chunk would cost a round trip each. False: an error. */
-CCL_DEVICE uint32_t parts_await_done(CCL_PARTS p, struct parts_block *b, uint32_t c)
-{
-    CCL_AFRESH(p);
-    if (ccl_afresh(ccl_tid()) < CCL_WARP) {
-        for (uint32_t d = 1 + ccl_tid(); d < p->c.n; d += CCL_WARP) {
-            uint32_t bad = CCL_BAD_NONE;
-            if (c < b->end[d].in) {
-                bad = parts_hear(p, b, d, CCL_STEP_DONE, 0);
-            }
-            if (ccl_wave_any(bad)) {
-                break;
-            }
-        }
-    }
-    ccl_block_sync();
-    return !parts_failed(b);
 }
 
 /* Flag words of this block's row that nobody wrote in this operation get a recent tag, one column now and then. */
@@ -286,7 +275,7 @@ CCL_DEVICE uint32_t parts_run(CCL_PARTS p, struct parts_block *b)
             return 0;
         }
         if (drained == PARTS_REST_DIRECT) {
-            return parts_await_done(p, b, c + 1);
+            return parts_hear_all(p, b, c + 1, 1); /* one look for all, where chunk after chunk would cost a round trip each */
         }
     }
     return 1;

@@ -18,7 +18,6 @@
 #define HOST_GRID_BYTES (512u << 10) /* host: a block and rank, before another block is worth its start */
 #define HOST_STREAM_BYTES (3u << 20) /* as plan.c */
 #define BULK_BYTES (4u << 20) /* NVIDIA: sent in all, from which on bulk copies pay */
-#define WARP_THREADS 32      /* NVIDIA: one warp loads, others join */
 #define LL_JOIN_BYTES (256u << 10) /* GPU: all-reduce of one hop, bytes of all inputs together */
 #define MAX_BYTES (1ull << 47)
 
@@ -310,7 +309,7 @@ static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct
     s->windowed = !ll && s->recv_bytes != 0 && call->op != CCL_OP_REDUCE_SCATTER && !(a->c.flags & CCL_F_FORCE_STAGED) && n > 1;
     s->shared_bytes = 0;
     if (comm->props.bulk_copy && s->send_bytes >= BULK_BYTES &&
-        ((s->kernel == CCL_KERNEL_parts && !(a->parts & CCL_PARTS_SAME)) || (s->kernel == CCL_KERNEL_reduce && s->threads >= 2 * WARP_THREADS))) {
+        ((s->kernel == CCL_KERNEL_parts && !(a->parts & CCL_PARTS_SAME)) || s->kernel == CCL_KERNEL_reduce)) {
         a->c.flags |= CCL_F_BULK;
         s->shared_bytes = s->kernel == CCL_KERNEL_parts ? CCL_PARTS_BULK_SHARED : CCL_REDUCE_BULK_SHARED;
     }

@@ -59,9 +59,9 @@ def doc_table(rows):
 
 def matrix_row(kernel, arch, budget):
     """The row of a matrix kernel in the second table, without the kernel's name."""
-    blocks, path = budget.get('blocks', 1), matrix.k_path(kernel)
-    shares = [matrix.busy(kernel, arch, blocks, latency) for latency in (500, 1000, 2000)]
-    cost = ', '.join(str(n) for n in matrix.numbers(kernel, arch, blocks))
+    path = matrix.k_path(kernel)
+    shares = [matrix.busy(kernel, arch, latency) for latency in (500, 1000, 2000)]
+    cost = ', '.join(str(n) for n in matrix.numbers(kernel))
     return (f'{kernel.vgprs} | {kernel.sgprs} | {kernel.lds} | {cost} | {matrix.youngest(path)} | {matrix.in_flight(path)} | '
             f'{" / ".join(f"{share:.1f}" for share, _ in shares)} | {shares[1][1]:.0f}')
 

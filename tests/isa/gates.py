@@ -12,7 +12,7 @@
 #   pairs N           the same with a vector of its own for each destination: an innermost loop loads N vectors and stores them to N places
 #   live              VGPRs live in the tile and pair loops, at most (CDNA)
 #   packets           polled words are the data themselves, so no invalidate follows the polls
-#   mfma N            the K loop has N matrix instructions in each of the `blocks` K blocks of a trip
+#   mfma N            the K loop has N matrix instructions in a trip, which is one K block
 #   age N             between a load in the K loop and the wait for it stand at least N matrix instructions of the wave
 #   flight N          behind each wait for loads in the K loop at least N loads are in flight
 #   busy N            per cent of the time that the matrix pipes are busy in the K loop, by the model in cycles.py

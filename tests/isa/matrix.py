@@ -80,36 +80,36 @@ def in_flight(path):
     return least
 
 
-def numbers(kernel, arch, blocks):
+def numbers(kernel):
     """What a K block of the loop costs: (matrix instructions, LDS reads, writes, loads, others)."""
     path = k_path(kernel)
     matrix, reads = sum(map(is_matrix, path)), sum(i.op.startswith('ds_read') for i in path)
     writes, loads = sum(i.op.startswith('ds_write') for i in path), sum(i.load for i in path)
-    return tuple(n // blocks if n % blocks == 0 else round(n / blocks, 1) for n in (matrix, reads, writes, loads, len(path) - matrix - reads - writes - loads))
+    return matrix, reads, writes, loads, len(path) - matrix - reads - writes - loads
 
 
-def busy(kernel, arch, blocks, latency):
+def busy(kernel, arch, latency):
     """Per cent of the time that the model's matrix pipes are busy, and clocks a K block."""
-    share, clocks = cycles.matrix_busy(k_path(kernel), arch, latency, blocks)
+    share, clocks = cycles.matrix_busy(k_path(kernel), arch, latency)
     return 100 * share, clocks
 
 
 def check(kernel, arch, budget):
-    """Complaints about the K loop. budget: mfma, blocks, age, flight, busy."""
+    """Complaints about the K loop. budget: mfma, age, flight, busy."""
     path = k_path(kernel)
     if path is None:
         return ['no loop with matrix instructions']
-    bad, blocks = [], budget.get('blocks', 1)
+    bad = []
     got = sum(map(is_matrix, path))
-    if got != budget['mfma'] * blocks:
-        bad.append(f'{got} matrix instructions in a trip of the K loop, not {budget["mfma"]} in each of {blocks} blocks')
+    if got != budget['mfma']:
+        bad.append(f'{got} matrix instructions in a trip of the K loop, not {budget["mfma"]}')
     age, flight = youngest(path), in_flight(path)
     if age is not None and age < budget.get('age', 0):
         bad.append(f'a wait for a load {age} matrix instructions behind it, {budget["age"]} wanted')
     if flight is not None and flight < budget.get('flight', 0):
         bad.append(f'only {flight} loads in flight behind a wait, {budget["flight"]} wanted')
     if 'busy' in budget and not bad:
-        share, _ = busy(kernel, arch, blocks, LATENCY)
+        share, _ = busy(kernel, arch, LATENCY)
         if share < budget['busy']:
             bad.append(f'matrix pipes {share:.1f} % busy at {LATENCY} clocks of latency, {budget["busy"]} wanted')
     return bad

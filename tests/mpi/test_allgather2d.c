@@ -244,10 +244,12 @@ static void refused(void)
     config.variant = cclVariantLL;
     config.comm_sms = CCL_UNSET;
     if (tm_size > 1) {
-        cclResult_t rc = cclAllGather2D(heap_send.base, LARGEST, heap_recv.base, LARGEST, 1, LARGEST, cclUint8, &config, comm,
-                                        stream);
+        const char *backend = getenv("CCL_BACKEND");
+        bool few = !tm_backend_is_host() && tm_size <= 4 && (backend == NULL || strncmp(backend, "emu", 3) != 0); /* NVIDIA's scratch holds 1 MiB there */
+        size_t bytes = few ? LARGEST : LARGEST / 2;
+        cclResult_t rc = cclAllGather2D(heap_send.base, bytes, heap_recv.base, bytes, 1, bytes, cclUint8, &config, comm, stream);
 
-        tm_expect(__FILE__, __LINE__, "LL with 2 MiB a rank", rc, cclInvalidArgument);
+        tm_expect(__FILE__, __LINE__, "LL with 1 MiB a rank, or 2 MiB", rc, cclInvalidArgument);
         TM_TEXT("variant|ll");
         config.variant = cclVariantPartitioned;
         config.comm_sms = 1;
