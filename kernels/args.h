@@ -271,27 +271,31 @@ struct ccl_k_parts_args {
 
 /* Words of sends and receives, bytes from the start of a rank's control allocation. Tags are numbers of the messages of an ordered pair of ranks. */
 struct ccl_k_p2p_layout {
-    uint64_t adv;    /* [n] lines of 64 B as adverts: what a receiver expects of this rank */
-    uint64_t full;   /* [n] words {tag, step} of senders to this rank, flag_stride bytes apart */
-    uint64_t credit; /* [n] of receivers from this rank */
-    uint64_t ring;   /* [n][slots][slot_bytes], by sender */
+    /* A message is cut into pieces, which go in turn through so many stripes at most; each has words and a ring of its own. */
+    uint64_t adv;    /* [stripes][n] lines of 64 B as adverts: what a receiver expects of this rank */
+    uint64_t full;   /* [stripes][n] words {tag, step} of senders to this rank, flag_stride bytes apart */
+    uint64_t credit; /* [stripes][n] of receivers from this rank */
+    uint64_t ring;   /* [stripes][n][slots][slot_bytes], by sender */
     uint32_t slots, slot_bytes;
+    uint32_t stripes, pad;
 };
 
 struct ccl_k_p2p_item {
     uint64_t addr, bytes;
     uint64_t where; /* receive: advert words 6, 7 */
     uint32_t word1; /* CCL_WORD1(CCL_OP_SEND or CCL_OP_RECV, type, 0, peer) */
-    uint32_t pad;
+    uint32_t cut;   /* CCL_P2P_CUT of both ends alike */
 };
 
 #define CCL_P2P_ITEMS 100 /* of a launch */
+#define CCL_P2P_CUT(piece, stripes) ((uint32_t)(piece) << 8 | (uint32_t)(stripes)) /* bytes of a piece; stripes that have any */
+#define CCL_P2P_STRIPES_MAX 64
 
 /* Sends and receives of a group; those of one direction and peer stand together, in issue order. */
 struct ccl_k_p2p_args {
     struct ccl_k_coll_args c;
     struct ccl_k_p2p_layout lay;
-    uint64_t seq; /* uint64_t[2][n], device memory of this rank: messages sent to, received from each rank so far */
+    uint64_t seq; /* uint64_t[2][stripes][n], device memory of this rank: messages sent to, received from each rank by each stripe so far */
     uint32_t count, pad;
     struct ccl_k_p2p_item item[CCL_P2P_ITEMS]; /* the host backend copies only count */
 };

@@ -121,6 +121,8 @@ CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr) { return *CCL_PTR(const 
 
 #define CCL_CONST
 #define CCL_FLAT_UNITS 8 /* vectors a thread and step of the push loop for flat parts: 1 to 3 % faster than 4 at 256 MiB */
+#define REDUCE_WIDE      /* registers of reduce are enough for several vectors a thread */
+#define CCL_MOVE_UNITS 4 /* vectors a thread of ccl_move_run has in flight */
 #if __CUDA_ARCH__ >= 900
 #define CCL_BULK /* copies through shared memory in bulk */
 #endif

@@ -70,6 +70,35 @@ CCL_DEVICE void ccl_move_rows(uint64_t dst, uint64_t ld_dst, uint64_t src, uint6
 
 #endif
 
+/* One run of bytes, which may come from a ring slot. */
+CCL_DEVICE void ccl_move_run(uint64_t dst, uint64_t src, uint64_t bytes, uint32_t stream)
+{
+#if defined(CCL_MOVE_UNITS)
+    if (((dst | src) & 15) == 0) {
+        const uint32_t column = ccl_threads() * 16, body = (uint32_t)bytes & ~15u;
+#pragma unroll 1
+        for (uint32_t at = ccl_tid() * 16; at < body; at += CCL_MOVE_UNITS * column) {
+            ccl_vec16 v[CCL_MOVE_UNITS];
+#pragma unroll
+            for (uint32_t u = 0; u < CCL_MOVE_UNITS; u++) {
+                if (at + u * column < body) {
+                    v[u] = ccl_load_ring_vec16(src + at + u * column);
+                }
+            }
+#pragma unroll
+            for (uint32_t u = 0; u < CCL_MOVE_UNITS; u++) {
+                if (at + u * column < body) {
+                    *CCL_PTR(ccl_vec16, dst + at + u * column) = v[u];
+                }
+            }
+        }
+        ccl_move_tail(dst, 0, src, 0, 1, body, (uint32_t)bytes);
+        return;
+    }
+#endif
+    ccl_move_rows(dst, bytes, src, bytes, 1, bytes, stream);
+}
+
 /* A piece of the part: where it lies and how much of it there is. */
 struct ccl_piece {
     uint64_t row, col, rows, bytes;

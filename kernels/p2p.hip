@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
  * Sends and receives of a group: one kernel that serves all of them in turn and waits for none, since who must come first is decided by other ranks
- * (A {send B, receive C}, B {receive C}, {receive A}, C {send A}, {send B}). Block b serves the peers some rotations on: (destination - source) modulo grid is the
- * same at both ends. Of one direction and peer one message is under way at a time, numbered by the pair:
+ * (A {send B, receive C}, B {receive C}, {receive A}, C {send A}, {send B}). A large message is cut into pieces that go through several stripes; both ends cut alike. Of one direction, peer and
+ * stripe one message is under way at a time, numbered by them:
  *     receiver   stores an advert {number: bytes, where} at the sender
  *     sender     compares; direct: says DIRECT, makes sure that the advert still stands, stores into the receive buffer, DONE;
- *                else through a ring of the pair at the receiver, with credits
+ *                else through a ring of the stripe at the receiver, with credits
  * Bytes moved: direct S read, S written; staged twice that, at both ends. */
 #include "p2p_lane.h"
 
@@ -55,9 +55,9 @@ CCL_DEVICE_SLOW void p2p_fail(CCL_P2P p, const struct p2p_block *b, uint32_t bad
         const struct p2p_lane *l = &b->lane[i];
         const uint32_t peer = l->phase != P2P_OVER ? p2p_peer(p, l->item) : 0;
         if (l->phase != P2P_OVER && !p2p_sends(p, l->item) && l->phase != P2P_START) {
-            ccl_store_release_system_u64(p2p_line(p, peer, a->rank), CCL_TAGGED(l->tag, CCL_SIG_REVOKED));
+            ccl_store_release_system_u64(p2p_line(p, l, peer, a->rank), CCL_TAGGED(l->tag, CCL_SIG_REVOKED));
         } else if (l->phase != P2P_OVER && p2p_sends(p, l->item)) {
-            ccl_store_release_system_u64(p2p_word(p, p->lay.full, peer, a->rank), CCL_TAGGED(l->tag, CCL_STEP_LEFT));
+            ccl_store_release_system_u64(p2p_word(p, l, p->lay.full, peer, a->rank), CCL_TAGGED(l->tag, CCL_STEP_LEFT));
         }
     }
     ccl_fence_revoke_system(a);
@@ -71,7 +71,7 @@ CCL_DEVICE_SLOW void p2p_fail(CCL_P2P p, const struct p2p_block *b, uint32_t bad
             continue;
         }
         const uint32_t peer = p2p_peer(p, l->item);
-        const uint64_t word = p2p_word(p, p->lay.full, a->rank, peer);
+        const uint64_t word = p2p_word(p, l, p->lay.full, a->rank, peer);
         struct ccl_k_page *page = (struct ccl_k_page *)a->page;
         while (ccl_load_acquire_system_u64(word) == CCL_TAGGED(l->tag, CCL_STEP_DIRECT)) {
             const uint64_t waited = ccl_clock_ns() - start;
@@ -88,22 +88,26 @@ CCL_DEVICE_SLOW void p2p_fail(CCL_P2P p, const struct p2p_block *b, uint32_t bad
     }
 }
 
-/* The lanes of this block: runs of items of one peer and direction. Returns how many. */
+/* The lanes of this block: runs of items of one peer and direction, each with its stripes, in turn over the blocks. Which block serves a lane is this rank's own affair: no block
+ * waits for one lane only. Returns how many. */
 CCL_DEVICE uint32_t p2p_open(CCL_P2P p, struct p2p_block *b)
 {
-    uint32_t lanes = 0;
+    uint32_t lanes = 0, turn = ccl_bid(); /* lanes of other blocks ahead of the next one of this block */
     for (uint32_t i = 0; i < p->count;) {
-        const uint32_t peer = p2p_peer(p, i), rank = p->c.rank, n = p->c.n, first = i;
-        const uint32_t rotation = p2p_sends(p, i) ? (peer + n - rank) % n : (rank + n - peer) % n;
+        const uint32_t peer = p2p_peer(p, i), first = i;
+        uint32_t stripes = 1;
         while (i < p->count && p->item[i].word1 >> 16 == peer && p2p_op(p->item[i].word1) == p2p_op(p->item[first].word1)) {
+            stripes = p2p_stripes(p, i) > stripes ? p2p_stripes(p, i) : stripes;
             i++;
         }
-        if (rotation % ccl_grid() == ccl_bid()) {
+        for (; turn < stripes; turn += ccl_grid()) {
             struct p2p_lane *l = &b->lane[lanes++];
+            l->stripe = turn;
             l->item = first;
             l->last = i;
             p2p_next(p, l);
         }
+        turn -= stripes;
     }
     return lanes;
 }
@@ -214,6 +218,19 @@ CCL_DEVICE void p2p_pick(CCL_P2P p, struct p2p_block *b, uint64_t *shown)
     }
 }
 
+/* All threads. */
+CCL_DEVICE void p2p_run(const struct p2p_move *m)
+{
+    const uint64_t dst = ccl_uniform_u64(m->dst), src = ccl_uniform_u64(m->src), bytes = ccl_uniform_u64(m->bytes), pitch = ccl_uniform_u64(m->pitch);
+    const uint32_t runs = ccl_uniform(m->runs);
+    uint64_t left = ccl_uniform_u64(m->left);
+    CCL_NO_UNROLL
+    for (uint32_t i = 0; i < runs; i++) {
+        ccl_move_run(dst + i * pitch, src + i * pitch, left < bytes ? left : bytes, 0);
+        left -= pitch;
+    }
+}
+
 /* ISA p2p: vgpr 64, sgpr 106, lds 4096, waves 8 */
 CCL_KERNEL(p2p, struct ccl_k_p2p_args)
 {
@@ -241,10 +258,10 @@ CCL_KERNEL(p2p, struct ccl_k_p2p_args)
         if (ccl_uniform(b->bad) != CCL_BAD_NONE || bytes == 0) {
             break;
         }
-        ccl_move_rows(b->move.dst, bytes, b->move.src, bytes, 1, bytes, 0);
+        p2p_run(&b->move);
         ccl_block_release_system();
         if (ccl_afresh(ccl_tid()) == 0) {
-            p2p_moved(a, &b->lane[b->move.lane], bytes);
+            p2p_moved(a, &b->lane[b->move.lane], b->move.runs);
         }
     }
     CCL_AFRESH(a);

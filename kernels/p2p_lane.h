@@ -13,17 +13,19 @@
 
 enum p2p_phase { P2P_START, P2P_STAGED, P2P_DIRECT, P2P_OVER };
 
-/* The messages of one direction and peer. */
+/* The messages of one direction and peer, as far as they go through one stripe: of each the pieces stripe, stripe + stripes of the message, ... */
 struct p2p_lane {
-    uint64_t base, done; /* direct: receive buffer, bytes stored */
+    uint64_t base;       /* direct: receive buffer */
     uint32_t item, last; /* the one under way; behind the last one */
-    uint32_t phase, tag, chunk;
+    uint32_t phase, tag, stripe;
+    uint32_t chunk, chunks; /* pieces moved; pieces of the message that go through this stripe */
 };
 
-/* What all threads do next, for which lane. */
+/* What all threads do next, for which lane: runs of `bytes`, `pitch` apart, the last one shorter where the message ends. */
 struct p2p_move {
-    uint64_t dst, src, bytes;
-    uint32_t lane, progress;
+    uint64_t dst, src, bytes, pitch;
+    uint64_t left; /* bytes of the message from src on */
+    uint32_t runs, lane, progress;
 };
 
 /* Shared memory of a block. The first thread alone looks at the lanes and words, and decides; the others read `move` and `bad` behind a barrier. */
@@ -38,24 +40,39 @@ CCL_DEVICE uint32_t p2p_op(uint32_t word1) { return word1 & 63; }
 CCL_DEVICE uint32_t p2p_peer(CCL_P2P p, uint32_t item) { return p->item[item].word1 >> 16; }
 CCL_DEVICE uint32_t p2p_sends(CCL_P2P p, uint32_t item) { return p2p_op(p->item[item].word1) == CCL_OP_SEND; }
 
-CCL_DEVICE uint64_t p2p_word(CCL_P2P p, uint64_t array, uint32_t at, uint32_t of)
+CCL_DEVICE uint32_t p2p_piece(CCL_P2P p, uint32_t item) { return p->item[item].cut >> 8; }
+CCL_DEVICE uint32_t p2p_stripes(CCL_P2P p, uint32_t item) { return p->item[item].cut & 255; }
+
+/* Of the words and rings in the control memory of a rank, those of a stripe and of the rank at its other end. */
+CCL_DEVICE uint64_t p2p_channel(CCL_P2P p, const struct p2p_lane *l, uint32_t of) { return (uint64_t)l->stripe * p->c.n + of; }
+
+CCL_DEVICE uint64_t p2p_word(CCL_P2P p, const struct p2p_lane *l, uint64_t array, uint32_t at, uint32_t of)
 {
-    return ccl_peer_ctl(&p->c, at) + array + (uint64_t)of * p->c.lay.flag_stride;
+    return ccl_peer_ctl(&p->c, at) + array + p2p_channel(p, l, of) * p->c.lay.flag_stride;
 }
 
-CCL_DEVICE uint64_t p2p_line(CCL_P2P p, uint32_t at, uint32_t of) { return ccl_peer_ctl(&p->c, at) + p->lay.adv + (uint64_t)of * 64; }
-
-CCL_DEVICE uint64_t p2p_slot(CCL_P2P p, uint32_t at, uint32_t of, uint32_t chunk)
+CCL_DEVICE uint64_t p2p_line(CCL_P2P p, const struct p2p_lane *l, uint32_t at, uint32_t of)
 {
-    return ccl_peer_ctl(&p->c, at) + p->lay.ring + ((uint64_t)of * p->lay.slots + chunk % p->lay.slots) * p->lay.slot_bytes;
+    return ccl_peer_ctl(&p->c, at) + p->lay.adv + p2p_channel(p, l, of) * 64;
 }
 
-CCL_DEVICE uint64_t p2p_seq_addr(CCL_P2P p, uint32_t item)
+CCL_DEVICE uint64_t p2p_slot(CCL_P2P p, const struct p2p_lane *l, uint32_t at, uint32_t of)
 {
-    return p->seq + ((p2p_sends(p, item) ? 0 : p->c.n) + p2p_peer(p, item)) * 8;
+    return ccl_peer_ctl(&p->c, at) + p->lay.ring + (p2p_channel(p, l, of) * p->lay.slots + l->chunk % p->lay.slots) * p->lay.slot_bytes;
 }
 
-CCL_DEVICE uint32_t p2p_chunks(CCL_P2P p, uint32_t item) { return (uint32_t)((p->item[item].bytes + p->lay.slot_bytes - 1) / p->lay.slot_bytes); }
+CCL_DEVICE uint64_t p2p_seq_addr(CCL_P2P p, const struct p2p_lane *l)
+{
+    return p->seq + ((p2p_sends(p, l->item) ? 0 : (uint64_t)p->lay.stripes * p->c.n) + p2p_channel(p, l, p2p_peer(p, l->item))) * 8;
+}
+
+/* Pieces of its message that go through the lane's stripe. */
+CCL_DEVICE uint32_t p2p_chunks(CCL_P2P p, const struct p2p_lane *l)
+{
+    const uint32_t piece = p2p_piece(p, l->item), stripes = p2p_stripes(p, l->item);
+    const uint64_t pieces = (p->item[l->item].bytes + piece - 1) / piece;
+    return pieces > l->stripe ? (uint32_t)((pieces - l->stripe + stripes - 1) / stripes) : 0;
+}
 
 /* First thread from here on, up to the kernel. */
 
@@ -69,7 +86,7 @@ CCL_DEVICE void p2p_post(CCL_P2P p, uint64_t addr, uint32_t peer, uint64_t word)
 CCL_DEVICE void p2p_advertise(CCL_P2P p, struct p2p_lane *l)
 {
     const uint32_t peer = p2p_peer(p, l->item);
-    const uint64_t line = p2p_line(p, peer, p->c.rank), bytes = p->item[l->item].bytes, where = p->item[l->item].where;
+    const uint64_t line = p2p_line(p, l, peer, p->c.rank), bytes = p->item[l->item].bytes, where = p->item[l->item].where;
     const uint32_t words[8] = {P2P_SIGNATURE, p->item[l->item].word1, (uint32_t)bytes, (uint32_t)(bytes >> 32), 0, 0, (uint32_t)where, (uint32_t)(where >> 32)};
     for (uint32_t w = 0; w < 8; w++) {
         parts_store_word(line + 8 * w, CCL_TAGGED(l->tag, words[w]));
@@ -79,13 +96,20 @@ CCL_DEVICE void p2p_advertise(CCL_P2P p, struct p2p_lane *l)
     l->phase = P2P_STAGED;
 }
 
+/* The next message from l->item on that goes through this stripe, too. */
 CCL_DEVICE void p2p_next(CCL_P2P p, struct p2p_lane *l)
 {
-    const uint64_t addr = p2p_seq_addr(p, l->item);
-    l->tag = (uint32_t)(ccl_load_relaxed_agent_u64(addr) + 1) & CCL_TAG_MASK;
+    while (l->item < l->last && p2p_stripes(p, l->item) <= l->stripe) {
+        l->item++;
+    }
+    if (l->item == l->last) {
+        l->phase = P2P_OVER;
+        return;
+    }
+    l->tag = (uint32_t)(ccl_load_relaxed_agent_u64(p2p_seq_addr(p, l)) + 1) & CCL_TAG_MASK;
     l->phase = P2P_START;
     l->chunk = 0;
-    l->done = 0;
+    l->chunks = p2p_chunks(p, l);
     l->base = 0;
     if (!p2p_sends(p, l->item)) {
         p2p_advertise(p, l); /* before anything is moved: the peer need not wait for that */
@@ -95,13 +119,10 @@ CCL_DEVICE void p2p_next(CCL_P2P p, struct p2p_lane *l)
 /* The message under way is over: the next one of the lane. */
 CCL_DEVICE void p2p_over(CCL_P2P p, struct p2p_lane *l)
 {
-    const uint64_t addr = p2p_seq_addr(p, l->item);
+    const uint64_t addr = p2p_seq_addr(p, l);
     ccl_store_relaxed_agent_u64(addr, ccl_load_relaxed_agent_u64(addr) + 1);
-    if (++l->item == l->last) {
-        l->phase = P2P_OVER;
-    } else {
-        p2p_next(p, l);
-    }
+    l->item++;
+    p2p_next(p, l);
 }
 
 /* Is the receiver's advert there? Then begin. Returns enum ccl_bad. */
@@ -109,8 +130,8 @@ CCL_DEVICE uint32_t p2p_begin_send(CCL_P2P p, struct p2p_lane *l, struct p2p_mov
 {
     CCL_ARGS a = &p->c;
     const uint32_t peer = p2p_peer(p, l->item);
-    const uint64_t line = p2p_line(p, a->rank, peer), bytes = p->item[l->item].bytes;
-    const uint64_t full = p2p_word(p, p->lay.full, peer, a->rank);
+    const uint64_t line = p2p_line(p, l, a->rank, peer), bytes = p->item[l->item].bytes;
+    const uint64_t full = p2p_word(p, l, p->lay.full, peer, a->rank);
     uint64_t words[8];
     for (uint32_t w = 8; w-- > 0;) {
         words[w] = ccl_load_acquire_system_u64(line + 8 * w);
@@ -125,7 +146,7 @@ CCL_DEVICE uint32_t p2p_begin_send(CCL_P2P p, struct p2p_lane *l, struct p2p_mov
         return CCL_BAD_MISMATCH;
     }
     m->progress = 1;
-    ccl_store_relaxed_system_u64(p2p_word(p, p->lay.credit, a->rank, peer), CCL_TAGGED(l->tag, 0)); /* no old credit */
+    ccl_store_relaxed_system_u64(p2p_word(p, l, p->lay.credit, a->rank, peer), CCL_TAGGED(l->tag, 0)); /* no old credit */
     if (bytes == 0) {
         p2p_post(p, full, peer, CCL_TAGGED(l->tag, CCL_STEP_DONE));
         p2p_over(p, l);
@@ -157,20 +178,23 @@ CCL_DEVICE uint32_t p2p_look(CCL_P2P p, struct p2p_lane *l, struct p2p_move *m)
             return bad;
         }
     }
+    const uint32_t piece = p2p_piece(p, l->item), stripes = p2p_stripes(p, l->item);
+    const uint64_t off = ((uint64_t)l->chunk * stripes + l->stripe) * piece;
+    m->pitch = (uint64_t)stripes * piece;
+    m->runs = 1;
     if (l->phase == P2P_DIRECT) {
-        const uint64_t left = bytes - l->done;
-        m->dst = l->base + l->done;
-        m->src = addr + l->done;
-        m->bytes = left < P2P_PIECE ? left : P2P_PIECE;
+        const uint32_t left = l->chunks - l->chunk, most = P2P_PIECE / piece;
+        m->dst = l->base + off;
+        m->src = addr + off;
+        m->runs = left < most ? left : most;
     } else {
-        const uint64_t off = (uint64_t)l->chunk * p->lay.slot_bytes, left = bytes - off;
-        const uint64_t word = ccl_load_acquire_system_u64(p2p_word(p, sends ? p->lay.credit : p->lay.full, a->rank, peer));
+        const uint64_t word = ccl_load_acquire_system_u64(p2p_word(p, l, sends ? p->lay.credit : p->lay.full, a->rank, peer));
         const uint32_t step = CCL_TAG(word) == l->tag ? CCL_VALUE(word) : 0;
         if (sends) {
             if (l->chunk >= p->lay.slots && step < l->chunk - p->lay.slots + 1) {
                 return CCL_BAD_NONE;
             }
-            m->dst = p2p_slot(p, peer, a->rank, l->chunk);
+            m->dst = p2p_slot(p, l, peer, a->rank);
             m->src = addr + off;
         } else {
             if (step == CCL_STEP_DONE) {
@@ -185,34 +209,35 @@ CCL_DEVICE uint32_t p2p_look(CCL_P2P p, struct p2p_lane *l, struct p2p_move *m)
                 return CCL_BAD_NONE;
             }
             m->dst = addr + off;
-            m->src = p2p_slot(p, a->rank, peer, l->chunk);
+            m->src = p2p_slot(p, l, a->rank, peer);
         }
-        m->bytes = left < p->lay.slot_bytes ? left : p->lay.slot_bytes;
     }
+    m->left = bytes - off;
+    m->bytes = piece;
     m->progress = 1;
     return CCL_BAD_NONE;
 }
 
 /* The data have moved, and are released: tell the peer. */
-CCL_DEVICE void p2p_moved(CCL_P2P p, struct p2p_lane *l, uint64_t bytes)
+CCL_DEVICE void p2p_moved(CCL_P2P p, struct p2p_lane *l, uint32_t runs)
 {
     CCL_ARGS a = &p->c;
-    const uint32_t peer = p2p_peer(p, l->item), sends = p2p_sends(p, l->item), chunks = p2p_chunks(p, l->item);
-    const uint64_t full = p2p_word(p, p->lay.full, peer, a->rank);
+    const uint32_t peer = p2p_peer(p, l->item), sends = p2p_sends(p, l->item), chunks = l->chunks, direct = l->phase == P2P_DIRECT;
+    const uint64_t full = p2p_word(p, l, p->lay.full, peer, a->rank);
+    l->chunk += runs;
+    if (direct && l->chunk != chunks) {
+        return; /* the release of the last one is one for all */
+    }
     parts_flag_release();
-    if (l->phase == P2P_DIRECT) {
-        l->done += bytes;
-        if (l->done == p->item[l->item].bytes) {
-            p2p_post(p, full, peer, CCL_TAGGED(l->tag, CCL_STEP_DONE));
-            p2p_over(p, l);
-        }
+    if (direct) {
+        p2p_post(p, full, peer, CCL_TAGGED(l->tag, CCL_STEP_DONE));
+        p2p_over(p, l);
         return;
     }
-    l->chunk++;
     if (sends) {
         p2p_post(p, full, peer, CCL_TAGGED(l->tag, l->chunk));
     } else if (l->chunk - 1 + p->lay.slots < chunks) { /* credits nobody waits for are not sent (Q) */
-        p2p_post(p, p2p_word(p, p->lay.credit, peer, a->rank), peer, CCL_TAGGED(l->tag, l->chunk));
+        p2p_post(p, p2p_word(p, l, p->lay.credit, peer, a->rank), peer, CCL_TAGGED(l->tag, l->chunk));
     }
     if (l->chunk == chunks) {
         p2p_over(p, l);

@@ -87,7 +87,7 @@ CCL_DEVICE void parts_stream_registers(CCL_PARTS p, const struct parts_block *b,
 #pragma unroll 1
     while (parts_stream_next(p, b, &s)) {
         if ((s.from | s.to) & 15) {
-            parts_move(s.to, s.from, s.left < s.tile ? s.left : s.tile, 0);
+            ccl_move_run(s.to, s.from, s.left < s.tile ? s.left : s.tile, 0);
             continue;
         }
         if (s.from != loaded || s.left > vectors) { /* parts of an all-to-all-v may begin together and end apart */
@@ -118,4 +118,5 @@ CCL_DEVICE void parts_stream_all(CCL_PARTS p, const struct parts_block *b, uint3
     parts_stream_registers(p, b, first, last);
 }
 
-CCL_DEVICE void parts_store_direct(CCL_PARTS p, const struct parts_block *b) { parts_stream_all(p, b, 1, p->c.n); }
+/* For the rotations from `first` on. */
+CCL_DEVICE void parts_store_direct(CCL_PARTS p, const struct parts_block *b, uint32_t first) { parts_stream_all(p, b, first, p->c.n); }

@@ -142,7 +142,7 @@ CCL_DEVICE void parts_odd(CCL_PARTS p, const struct parts_block *b, uint32_t d)
 #pragma unroll 1
     for (uint32_t c = 0; c < chunks; c++) {
         const uint64_t off = parts_off(p, b, c), left = pair->send_bytes - off;
-        parts_move(ccl_uniform_u64(b->end[d].base) + off, a->src + pair->send_off + off, left < a->piece_bytes ? left : a->piece_bytes, 0);
+        ccl_move_run(ccl_uniform_u64(b->end[d].base) + off, a->src + pair->send_off + off, left < a->piece_bytes ? left : a->piece_bytes, 0);
     }
 }
 
@@ -154,11 +154,11 @@ CCL_DEVICE uint32_t parts_is_flat(CCL_PARTS p, const struct parts_block *b, uint
     return ccl_uniform(b->end[d].base != 0 && b->end[d].out != 0 && (bits & 15) == 0);
 }
 
-/* Everything that is stored directly, in runs of neighbours that get equally much. */
-CCL_DEVICE void parts_store_direct(CCL_PARTS p, const struct parts_block *b)
+/* Everything that is stored directly for the rotations from `first` on, in runs of neighbours that get equally much. */
+CCL_DEVICE void parts_store_direct(CCL_PARTS p, const struct parts_block *b, uint32_t first)
 {
     CCL_ARGS a = &p->c;
-    uint32_t d = 1;
+    uint32_t d = ccl_uniform(first);
     while (d < a->n) {
         CCL_AFRESH(p);
         uint32_t last = d;

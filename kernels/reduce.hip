@@ -103,7 +103,7 @@ CCL_DEVICE uint32_t reduce_contribute(CCL_PARTS p, struct reduce_block *r, uint3
         if (p->parts & CCL_PARTS_SCALED) {
             reduce_scale(p, slot, from, piece.count);
         } else {
-            ccl_move_rows(slot, bytes, from, bytes, 1, bytes, 0);
+            ccl_move_run(slot, from, bytes, 0);
         }
     }
     ccl_block_release_system();
@@ -240,7 +240,7 @@ CCL_DEVICE uint32_t reduce_drain(CCL_PARTS p, struct reduce_block *r, uint32_t c
         if (ccl_uniform(b->end[d].at) < CCL_STEP_DIRECT && piece.count != 0) {
             const uint64_t slot = parts_slot(p, ccl_peer_ctl(a, a->rank), owner, a->lay.shared_ring ? owner : 1, b->job.block, c);
             const uint64_t bytes = piece.count * p->esize;
-            ccl_move_rows(a->dst + piece.out * p->esize, bytes, slot, bytes, 1, bytes, a->flags & CCL_F_STREAM);
+            ccl_move_run(a->dst + piece.out * p->esize, slot, bytes, a->flags & CCL_F_STREAM);
         }
     }
     ccl_block_sync(); /* all threads have read what the next wait writes */

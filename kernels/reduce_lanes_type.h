@@ -38,35 +38,38 @@ CCL_DEVICE void NAME(pack)(uint32_t *words, const A *x)
     }
 }
 
-CCL_DEVICE void NAME(lanes)(uint32_t redop, A *a, const A *x)
+/* count, a constant: elements. */
+CCL_DEVICE void NAME(lanes_of)(uint32_t redop, A *a, const A *x, const uint32_t count)
 {
     switch (redop) {
     case 1:
 #pragma unroll
-        for (uint32_t i = 0; i < LANES; i++) {
+        for (uint32_t i = 0; i < count; i++) {
             a[i] = MUL(a[i], x[i]);
         }
         break;
     case 2:
 #pragma unroll
-        for (uint32_t i = 0; i < LANES; i++) {
+        for (uint32_t i = 0; i < count; i++) {
             a[i] = x[i] > a[i] || NOT_NUMBER(a[i]) ? x[i] : a[i];
         }
         break;
     case 3:
 #pragma unroll
-        for (uint32_t i = 0; i < LANES; i++) {
+        for (uint32_t i = 0; i < count; i++) {
             a[i] = x[i] < a[i] || NOT_NUMBER(a[i]) ? x[i] : a[i];
         }
         break;
     default:
 #pragma unroll
-        for (uint32_t i = 0; i < LANES; i++) {
+        for (uint32_t i = 0; i < count; i++) {
             a[i] = ADD(a[i], x[i]);
         }
         break;
     }
 }
+
+CCL_DEVICE void NAME(lanes)(uint32_t redop, A *a, const A *x) { NAME(lanes_of)(redop, a, x, LANES); }
 
 /* What the average of n ranks is. */
 CCL_DEVICE void NAME(average)(A *a, uint32_t n)

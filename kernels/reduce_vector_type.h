@@ -28,32 +28,65 @@ CCL_DEVICE ccl_vec16 NAME(result)(uint32_t redop, uint32_t n, A *a)
 #include "reduce_bulk_type.h"
 #endif
 
-/* The vectors of share `part` of `parts`, a block's threads side by side. Loads are two ahead of the join. */
-CCL_DEVICE void NAME(vectors)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t vectors, uint32_t part, uint32_t parts)
+/* So many vectors of a thread are joined side by side. */
+#if defined(REDUCE_WIDE)
+#define COLUMNS (LANES <= 4 ? 4u : LANES <= 8 ? 2u : 1u)
+#define VECTORS_FUNCTION CCL_DEVICE_SLOW /* out of line: it needs its registers for itself */
+#else
+#define COLUMNS 1u
+#define VECTORS_FUNCTION CCL_DEVICE
+#endif
+
+/* One column or all, a block's threads apart, the first one `at` bytes on. Loads are two ahead of the join. */
+CCL_DEVICE void NAME(join_columns)(const uint32_t columns, uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t at)
+{
+    const uint32_t column = ccl_threads() * 16;
+    uint32_t words[RT_WORDS];
+    A a[COLUMNS * LANES], x[COLUMNS * LANES];
+    ccl_vec16 v[COLUMNS], next[COLUMNS];
+#define EACH(statement) _Pragma("unroll") for (uint32_t c = 0; c < columns; c++) { statement; }
+    EACH(next[c] = ccl_load_ring_vec16(in[0] + at + c * column))
+    EACH(v[c] = next[c])
+    if (n > 1) {
+        EACH(next[c] = ccl_load_ring_vec16(in[1] + at + c * column))
+    }
+    EACH(reduce_words_of(v[c], words); NAME(unpack)(words, a + c * LANES))
+#pragma unroll 1
+    for (uint32_t r = 1; r < n; r++) {
+        EACH(v[c] = next[c])
+        if (r + 1 < n) {
+            EACH(next[c] = ccl_load_ring_vec16(in[r + 1] + at + c * column))
+        }
+        EACH(reduce_words_of(v[c], words); NAME(unpack)(words, x + c * LANES))
+        NAME(lanes_of)(redop, a, x, columns * LANES);
+    }
+    EACH(v[c] = NAME(result)(redop, n, a + c * LANES))
+#pragma unroll 1
+    for (uint32_t d = 0; d < num_to; d++) {
+        EACH(*CCL_PTR(ccl_vec16, to[d] + at + c * column) = v[c])
+    }
+#undef EACH
+}
+
+/* The vectors of share `part` of `parts`, a block's threads side by side. */
+VECTORS_FUNCTION void NAME(vectors)(uint32_t redop, uint32_t n, REDUCE_PLACES to, uint32_t num_to, REDUCE_PLACES in, uint64_t vectors, uint32_t part, uint32_t parts)
 {
     const uint64_t step = (uint64_t)parts * ccl_threads();
-    uint32_t words[RT_WORDS];
-    A a[LANES], x[LANES];
-    for (uint64_t i = (uint64_t)part * ccl_threads() + ccl_tid(); i < vectors; i += step) {
-        ccl_vec16 next = ccl_load_ring_vec16(in[0] + i * 16), v;
-        reduce_words_of(next, words);
-        NAME(unpack)(words, a);
-        next = n > 1 ? ccl_load_ring_vec16(in[1] + i * 16) : next;
+    uint64_t wide = 0;
+    if (COLUMNS > 1) {
+        wide = vectors / (step * COLUMNS) * step * COLUMNS;
 #pragma unroll 1
-        for (uint32_t r = 1; r < n; r++) {
-            v = next;
-            next = r + 1 < n ? ccl_load_ring_vec16(in[r + 1] + i * 16) : next;
-            reduce_words_of(v, words);
-            NAME(unpack)(words, x);
-            NAME(lanes)(redop, a, x);
-        }
-        v = NAME(result)(redop, n, a);
-#pragma unroll 1
-        for (uint32_t d = 0; d < num_to; d++) {
-            *CCL_PTR(ccl_vec16, to[d] + i * 16) = v;
+        for (uint64_t i = (uint64_t)part * ccl_threads() * COLUMNS + ccl_tid(); i < wide; i += step * COLUMNS) {
+            NAME(join_columns)(COLUMNS, redop, n, to, num_to, in, i * 16);
         }
     }
+    for (uint64_t i = wide + (uint64_t)part * ccl_threads() + ccl_tid(); i < vectors; i += step) {
+        NAME(join_columns)(1, redop, n, to, num_to, in, i * 16);
+    }
 }
+
+#undef COLUMNS
+#undef VECTORS_FUNCTION
 
 /* whole: the address is a multiple of the size. */
 CCL_DEVICE A NAME(get)(uint64_t addr, uint32_t whole)

@@ -8,6 +8,9 @@
 
 #include "util/log.h"
 
+#define PIECE_UNIT 4096u
+#define PIECE_MIN 8192u /* 16 bytes of each thread of a GPU's block */
+
 static size_t bytes_of(const struct ccl_p2p_call *call)
 {
     return call->count * ccl_type_size(call->type);
@@ -40,6 +43,16 @@ static cclResult_t serve_self(cclComm_t comm, const struct ccl_p2p_call *const *
     return cclSuccess;
 }
 
+/* Pieces of a message, as large as leaves each stripe one, and the stripes that have any. Both ends know as much. */
+static uint32_t cut(const struct ccl_k_p2p_layout *lay, size_t bytes)
+{
+    const uint64_t share = bytes / lay->stripes + 1, most = lay->slot_bytes;
+    uint64_t piece = share < PIECE_MIN ? PIECE_MIN : ccl_round_up(share, PIECE_UNIT);
+    piece = piece < most ? piece : most;
+    const uint64_t pieces = (bytes + piece - 1) / piece;
+    return CCL_P2P_CUT(piece, pieces < 1 ? 1 : pieces < lay->stripes ? pieces : lay->stripes);
+}
+
 static void add_item(cclComm_t comm, struct ccl_k_p2p_args *a, const struct ccl_p2p_call *call)
 {
     struct ccl_window_hit hit;
@@ -48,15 +61,30 @@ static void add_item(cclComm_t comm, struct ccl_k_p2p_args *a, const struct ccl_
         ccl_heap_find(comm->heap, (const void *)call->buff, bytes_of(call), &hit)) {
         where = ccl_window_where(&hit);
     }
-    a->item[a->count++] = (struct ccl_k_p2p_item){call->buff, bytes_of(call), where, CCL_WORD1(call->op, call->type, 0, call->peer), 0};
+    a->item[a->count++] = (struct ccl_k_p2p_item){call->buff, bytes_of(call), where, CCL_WORD1(call->op, call->type, 0, call->peer), cut(&a->lay, bytes_of(call))};
+}
+
+/* Runs of messages of one peer and direction, each through as many stripes as its largest message. */
+static uint32_t lanes_of(const struct ccl_k_p2p_args *a)
+{
+    uint32_t lanes = 0, most = 0;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const uint32_t stripes = a->item[i].cut & 255;
+        const bool more = i + 1 < a->count && (a->item[i + 1].word1 >> 16) == (a->item[i].word1 >> 16) && (a->item[i + 1].word1 & 63) == (a->item[i].word1 & 63);
+        most = stripes > most ? stripes : most;
+        lanes += more ? 0 : most;
+        most = more ? most : 0;
+    }
+    return lanes;
 }
 
 static cclResult_t launch(cclComm_t comm, struct ccl_k_p2p_args *a, struct cclStream *stream)
 {
+    const uint32_t lanes = lanes_of(a), blocks = (uint32_t)comm->agreed.blocks;
     const struct ccl_launch l = {.kernel = CCL_KERNEL_p2p,
                                  .device = comm->device,
                                  .traced = comm->trace != NULL,
-                                 .grid = comm->props.is_host || comm->n == 1 ? 1 : (uint32_t)(comm->n < comm->agreed.blocks ? comm->n : comm->agreed.blocks),
+                                 .grid = comm->props.is_host ? 1 : lanes < blocks ? lanes : blocks,
                                  .threads = comm->props.is_host ? 1 : 512,
                                  .host_threads = 1,
                                  .args = a,

@@ -19,6 +19,7 @@
 #define HOST_STREAM_BYTES (3u << 20) /* as plan.c */
 #define BULK_BYTES (4u << 20) /* NVIDIA: sent in all, from which on bulk copies pay */
 #define LL_JOIN_BYTES (256u << 10) /* GPU: all-reduce of one hop, bytes of all inputs together */
+#define UNEVEN_BYTES (8u << 20) /* all-to-all-v, whose sizes no rank knows of all: the grid is that for so much between two */
 #define MAX_BYTES (1ull << 47)
 
 struct ccl_parts {
@@ -132,7 +133,8 @@ static cclResult_t measure(cclComm_t comm, const struct ccl_coll_call *call, str
 static uint64_t ll_limit(cclComm_t comm, const struct ccl_coll_call *call)
 {
     const bool host = comm->props.is_host, all_reduce = call->op == CCL_OP_ALL_REDUCE;
-    uint64_t cap = ccl_comm_ll_cap(comm), most = (uint64_t)comm->agreed.ll_max;
+    const bool apart = !host && comm->n == 2 && !comm->agreed.shared_ring; /* two devices: as far as all-gather goes */
+    uint64_t cap = ccl_comm_ll_cap(comm), most = (uint64_t)(apart ? comm->agreed.ll_words_max : comm->agreed.ll_max);
     if (call->op == CCL_OP_ALL_TO_ALL_V || comm->agreed.variant == cclVariantStaged ||
         (!host && is_reduction(call->op) && comm->n > CCL_PARTS_LL_JOINS)) {
         return 0;
@@ -180,11 +182,11 @@ static int blocks_asked(cclComm_t comm)
     return comm->agreed.comm_sms < most ? comm->agreed.comm_sms : most;
 }
 
-/* Grid, threads and largest piece of an operation of so many bytes; wanted: what the host may use of them for its grid. */
-static uint64_t choose_grid(cclComm_t comm, uint64_t bytes, uint64_t wanted, struct ccl_parts *s)
+/* Grid, threads and largest piece of an operation of so many bytes, `part` of them between two ranks; wanted: what the host may use of them for its grid. */
+static uint64_t choose_grid(cclComm_t comm, uint64_t bytes, uint64_t part, uint64_t wanted, struct ccl_parts *s)
 {
     struct ccl_tune tune;
-    ccl_tune(comm, cclVariantStaged, bytes, CCL_UNSET, CCL_UNSET, &tune);
+    ccl_tune_pairs(comm, bytes, part, &tune);
     if (comm->agreed.comm_sms != CCL_UNSET) {
         tune.blocks = blocks_asked(comm);
     } else if (comm->props.is_host) {
@@ -200,9 +202,9 @@ static void choose_copying(cclComm_t comm, const struct ccl_coll_call *call, uin
     struct ccl_k_parts_args *a = &s->args;
     const bool same = call->op == CCL_OP_BROADCAST;
     const uint32_t subs = comm->args.lay.shared_ring && !same ? (uint32_t)comm->n : 1;
-    uint64_t total = call->op == CCL_OP_ALL_TO_ALL ? part * (uint64_t)comm->n : part;
     const bool uneven = call->op == CCL_OP_ALL_TO_ALL_V, one_way = same || call->op == CCL_OP_GATHER || call->op == CCL_OP_SCATTER;
-    uint64_t piece = choose_grid(comm, total, uneven ? UINT64_MAX : total / HOST_GRID_BYTES + 1, s);
+    const uint64_t of_pair = uneven ? UNEVEN_BYTES : part, total = call->op == CCL_OP_ALL_TO_ALL || uneven ? of_pair * (uint64_t)comm->n : part;
+    uint64_t piece = choose_grid(comm, total, of_pair, uneven ? UINT64_MAX : total / HOST_GRID_BYTES + 1, s);
     piece = comm->props.is_host ? host_piece(uneven ? UINT64_MAX / 2 : part, s->grid, one_way) : piece;
     s->kernel = CCL_KERNEL_parts;
     cut_ring(comm, s->grid, subs, piece, a);
@@ -246,7 +248,7 @@ static void choose_reducing(cclComm_t comm, const struct ccl_coll_call *call, st
     const bool scatter = call->op == CCL_OP_REDUCE_SCATTER;
     const uint64_t n = (uint64_t)comm->n, esize = a->esize, of_owner = scatter ? call->count : (call->count + n - 1) / n;
     const uint64_t bytes = of_owner * esize * n;
-    uint64_t largest = choose_grid(comm, bytes, bytes / HOST_GRID_BYTES + 1, s);
+    uint64_t largest = choose_grid(comm, bytes, of_owner * esize, bytes / HOST_GRID_BYTES + 1, s);
     if (ccl_comm_on_nvidia(comm) && s->threads > CCL_REDUCE_THREADS) {
         s->threads = CCL_REDUCE_THREADS;
     }

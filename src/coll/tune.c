@@ -24,6 +24,11 @@ static const struct row staged_shared[] = {{32 << 10, 8}, {256 << 10, 16}, {UINT
 /* A device a rank: as many blocks as keep the links busy. */
 static const struct row push_own[] = {{32 << 10, 8}, {256 << 10, 16}, {512 << 10, 32}, {64 << 20, 64}, {UINT64_MAX, 128}};
 
+/* Collectives with a part of its own for each peer, a device a rank: through rings a step takes 15 to 20 us on its way and back, whatever it moves up to 64 KiB. */
+static const struct row parts_own[] = {{32 << 10, 8}, {256 << 10, 16}, {512 << 10, 32}, {1 << 20, 64}, {UINT64_MAX, 128}};
+#define PARTS_PIECE_MIN (32u << 10)
+#define PARTS_PIECE_MAX (64u << 10)
+
 static int look_up(const struct row *rows, uint64_t bytes, int n)
 {
     while (bytes > rows->bytes) {
@@ -76,11 +81,23 @@ static void tune_ll(cclComm_t comm, uint64_t part_bytes, int comm_sms, struct cc
 void ccl_tune_parts_ll(cclComm_t comm, uint64_t part_bytes, uint32_t unit_lanes, struct ccl_tune *tune)
 {
     const uint64_t pairs = part_bytes != 0 ? (part_bytes + 7) / 8 << unit_lanes : 1, most = CCL_GPU_THREADS;
-    const int wanted = pairs <= most ? 1 : pairs <= 8 * most ? 8 : pairs <= 16 * most ? 16 : 32;
+    const int wanted = pairs <= most ? 1 : pairs <= 8 * most ? 8 : pairs <= 16 * most ? 16 : pairs <= 64 * most ? 32 : 64;
     tune->blocks = wanted < comm->agreed.blocks ? wanted : comm->agreed.blocks;
     tune->threads = round_waves((pairs + (uint64_t)tune->blocks - 1) / (uint64_t)tune->blocks, CCL_GPU_THREADS);
     const uint64_t enough = (pairs + (uint64_t)tune->threads - 1) / (uint64_t)tune->threads;
     tune->blocks = enough < (uint64_t)tune->blocks ? (int)enough : tune->blocks;
+}
+
+void ccl_tune_pairs(cclComm_t comm, uint64_t bytes, uint64_t part_bytes, struct ccl_tune *tune)
+{
+    ccl_tune(comm, cclVariantStaged, bytes, CCL_UNSET, CCL_UNSET, tune);
+    if (comm->props.is_host || !ccl_comm_on_nvidia(comm) || comm->agreed.shared_ring) {
+        return;
+    }
+    const int blocks = look_up(parts_own, bytes, comm->n), asked = comm->agreed.comm_sms;
+    tune->blocks = blocks < comm->agreed.blocks ? blocks : comm->agreed.blocks;
+    const uint64_t share = ccl_round_up(part_bytes / (uint64_t)(asked != CCL_UNSET && asked > 0 ? asked : tune->blocks) + 1, 4096);
+    tune->piece_bytes = share < PARTS_PIECE_MIN ? PARTS_PIECE_MIN : share < PARTS_PIECE_MAX ? share : PARTS_PIECE_MAX;
 }
 
 uint32_t ccl_tune_vectors(cclComm_t comm) { return ccl_comm_on_nvidia(comm) ? 8 : 4; }

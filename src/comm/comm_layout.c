@@ -9,6 +9,9 @@
 #define RING_TOTAL_APART (64u << 20) /* NVIDIA, ranks on several devices: each peer has a ring of its own, and the way to it is long */
 #define P2P_TOTAL_BYTES (8u << 20)
 #define P2P_SLOTS 8u
+#define P2P_TOTAL_GPU (32u << 20)
+#define P2P_SLOTS_GPU 4u
+#define P2P_LANES_A_BLOCK 4u
 #define P2P_SLOT_MAX (16u << 10)
 #if defined(CCL_RING_SLOTS)
 #define RING_SLOTS CCL_RING_SLOTS /* tests */
@@ -38,6 +41,27 @@ uint64_t ccl_comm_ll_cap(cclComm_t comm)
     return comm->props.is_host ? CCL_LL_SRC_BYTES - 64 : ccl_comm_ll_src(comm) / 2;
 }
 
+/* A GPU: as many stripes as give each block of a full grid a few, when all send to all and receive of all at once. */
+static void layout_p2p(cclComm_t comm, struct ccl_k_layout *lay, uint64_t most)
+{
+    struct ccl_k_p2p_layout *p2p = &comm->p2p;
+    const bool host = comm->props.is_host;
+    const uint64_t n = (uint64_t)comm->n, blocks = (uint64_t)comm->agreed.blocks, lanes = 2 * (n > 1 ? n - 1 : 1);
+    const uint64_t stripes = host ? 1 : P2P_LANES_A_BLOCK * blocks / lanes, total = host ? P2P_TOTAL_BYTES : P2P_TOTAL_GPU, largest = host ? P2P_SLOT_MAX : RING_SLOT_MAX;
+    p2p->stripes = stripes < 1 ? 1 : stripes < CCL_P2P_STRIPES_MAX ? (uint32_t)stripes : CCL_P2P_STRIPES_MAX;
+    p2p->slots = lay->slots > 1 ? (host ? P2P_SLOTS : P2P_SLOTS_GPU) : 1;
+    p2p->slots = comm->agreed.ring_slots != CCL_UNSET && lay->slots < p2p->slots ? lay->slots : p2p->slots;
+    const uint64_t channels = n * p2p->stripes;
+    uint64_t slot = total / (channels * p2p->slots) / RING_SLOT_MIN * RING_SLOT_MIN;
+    most = most < largest ? most : largest;
+    slot = slot > most ? most : slot;
+    p2p->slot_bytes = (uint32_t)(slot < RING_SLOT_MIN ? RING_SLOT_MIN : slot);
+    p2p->adv = carve(lay, channels * ADVERT_LINE);
+    p2p->full = carve(lay, channels * lay->flag_stride);
+    p2p->credit = carve(lay, channels * lay->flag_stride);
+    p2p->ring = carve(lay, channels * p2p->slots * p2p->slot_bytes);
+}
+
 void ccl_comm_layout(cclComm_t comm, struct ccl_k_layout *lay)
 {
     uint64_t n = (uint64_t)comm->n, blocks = (uint64_t)comm->agreed.blocks;
@@ -62,16 +86,6 @@ void ccl_comm_layout(cclComm_t comm, struct ccl_k_layout *lay)
     lay->credit = carve(lay, blocks * lay->flag_row);
     lay->ll = carve(lay, 2 * n * ccl_comm_ll_src(comm));
     lay->ring = carve(lay, rings * lay->slot_bytes);
-    struct ccl_k_p2p_layout *p2p = &comm->p2p;
-    p2p->slots = lay->slots > 1 ? P2P_SLOTS : 1;
-    p2p->slots = comm->agreed.ring_slots != CCL_UNSET && lay->slots < p2p->slots ? lay->slots : p2p->slots;
-    uint64_t p2p_slot = P2P_TOTAL_BYTES / (n * p2p->slots) / RING_SLOT_MIN * RING_SLOT_MIN;
-    most = most < P2P_SLOT_MAX ? most : P2P_SLOT_MAX;
-    p2p_slot = p2p_slot > most ? most : p2p_slot;
-    p2p->slot_bytes = (uint32_t)(p2p_slot < RING_SLOT_MIN ? RING_SLOT_MIN : p2p_slot);
-    p2p->adv = carve(lay, n * ADVERT_LINE);
-    p2p->full = carve(lay, n * lay->flag_stride);
-    p2p->credit = carve(lay, n * lay->flag_stride);
-    p2p->ring = carve(lay, n * p2p->slots * p2p->slot_bytes);
+    layout_p2p(comm, lay, most);
     lay->user = carve(lay, (CCL_SIGNALS + CCL_BARRIERS * n) * lay->flag_stride);
 }

@@ -28,12 +28,16 @@ static cclResult_t upload(cclComm_t comm, void *dst, const void *src, size_t byt
     return rc;
 }
 
+/* Numbers of messages: each direction, stripe and peer. */
+static size_t num_p2p_seqs(cclComm_t comm) { return 2 * (size_t)comm->p2p.stripes * (size_t)comm->n; }
+
 static cclResult_t alloc_own(cclComm_t comm, int *page_fd)
 {
     struct ccl_k_priv priv = {.op = 1ull << 32};
     _Static_assert(CCL_USER_BARRIERS == CCL_BARRIERS, "equal in kernels/args.h and ccl/device_types.h");
     size_t n = (size_t)comm->n;
     ccl_comm_layout(comm, &comm->args.lay);
+    const size_t seqs = num_p2p_seqs(comm);
     comm->page_bytes = sizeof(struct ccl_k_page) + 2 * n * sizeof(struct ccl_k_err);
     comm->peer_page = calloc(n, sizeof(void *));
     comm->peer_ctl = calloc(n, sizeof(uint64_t));
@@ -44,7 +48,7 @@ static cclResult_t alloc_own(cclComm_t comm, int *page_fd)
     CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(priv), &comm->priv));
     CCL_TRY(ccl_comm_trace_alloc(comm, &priv));
     CCL_TRY(upload(comm, comm->priv, &priv, sizeof(priv)));
-    CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(struct ccl_k_comm) + 4 * n * sizeof(uint64_t) + sizeof(comm->args),
+    CCL_TRY(comm->rt->mem_alloc(CCL_MEM_DATA, sizeof(struct ccl_k_comm) + (2 * n + seqs) * sizeof(uint64_t) + sizeof(comm->args),
                                &comm->tables));
     return comm->rt->chain_create(&comm->chain);
 }
@@ -69,7 +73,8 @@ static void fill_template(cclComm_t comm)
 static cclResult_t map_pages(cclComm_t comm, const int *fds)
 {
     size_t n = (size_t)comm->n;
-    uint64_t *table = calloc(2 * n, sizeof(uint64_t));
+    const size_t seqs = num_p2p_seqs(comm), most = seqs > 2 * n ? seqs : 2 * n;
+    uint64_t *table = calloc(most, sizeof(uint64_t));
     cclResult_t rc = table != NULL ? cclSuccess : ccl_error_set(cclSystemError, CCL_INIT, "out of memory for tables");
     for (size_t r = 0; r < n && rc == cclSuccess; r++) {
         void *dev = NULL;
@@ -89,9 +94,9 @@ static cclResult_t map_pages(cclComm_t comm, const int *fds)
         CCL_TRY_GOTO(upload(comm, (void *)arrays, table, 2 * n * sizeof(uint64_t)), done);
         fill_template(comm);
         comm->p2p_seq = arrays + 2 * n * sizeof(uint64_t);
-        memset(table, 0, 2 * n * sizeof(uint64_t));
-        CCL_TRY_GOTO(upload(comm, (void *)comm->p2p_seq, table, 2 * n * sizeof(uint64_t)), done);
-        comm->words.full = arrays + 4 * n * sizeof(uint64_t);
+        memset(table, 0, most * sizeof(uint64_t));
+        CCL_TRY_GOTO(upload(comm, (void *)comm->p2p_seq, table, seqs * sizeof(uint64_t)), done);
+        comm->words.full = comm->p2p_seq + seqs * sizeof(uint64_t);
         CCL_TRY_GOTO(upload(comm, (void *)comm->words.full, &comm->args, sizeof(comm->args)), done);
     }
 done:

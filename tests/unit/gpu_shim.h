@@ -65,6 +65,7 @@ CCL_DEVICE uint64_t gpu_aligned(uint64_t addr, uint64_t align)
 #define CCL_PARTS_LL_BODY "parts_ll_packets.h"
 #if CCL_FLAT_UNITS
 #define CCL_PUSH_DIRECT_BODY "push_direct_vectors.h"
+#define CCL_MOVE_UNITS 4
 #define CCL_ONE_EXIT 0
 #else /* as on AMD */
 #define CCL_PUSH_DIRECT_BODY "push_direct_tiles.h"

@@ -6,6 +6,8 @@
 /* CTEST: labels quick; timeout 120 */
 /* CTEST: labels long; timeout 900; args 6000 */
 #define CCL_FLAT_UNITS 0
+#define CCL_MOVE_UNITS 4 /* as on NVIDIA */
+#define REDUCE_WIDE
 #include "gpu_shim.h"
 
 #define CCL_KERNEL_REDUCE(name, type) CCL_KERNEL(name, type)
