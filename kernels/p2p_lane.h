@@ -133,11 +133,16 @@ CCL_DEVICE uint32_t p2p_begin_send(CCL_P2P p, struct p2p_lane *l, struct p2p_mov
     const uint64_t line = p2p_line(p, l, a->rank, peer), bytes = p->item[l->item].bytes;
     const uint64_t full = p2p_word(p, l, p->lay.full, peer, a->rank);
     uint64_t words[8];
-    for (uint32_t w = 8; w-- > 0;) {
-        words[w] = ccl_load_acquire_system_u64(line + 8 * w);
-        if (CCL_TAG(words[w]) != l->tag) {
-            return CCL_BAD_NONE;
-        }
+    uint32_t all = 1;
+    for (uint32_t w = 7; w > 0; w--) {
+        words[w] = ccl_load_relaxed_system_u64(line + 8 * w);
+    }
+    words[0] = ccl_load_acquire_system_u64(line); /* last: it covers all of them, which are in flight together */
+    for (uint32_t w = 0; w < 8; w++) {
+        all &= CCL_TAG(words[w]) == l->tag;
+    }
+    if (!all) {
+        return CCL_BAD_NONE;
     }
     if (CCL_VALUE(words[0]) != P2P_SIGNATURE) {
         return CCL_BAD_LEFT; /* revoked */

@@ -56,13 +56,31 @@ CCL_DEVICE uint32_t parts_stream_next(CCL_PARTS p, const struct parts_block *b, 
     return 0;
 }
 
+/* Tiles that go through registers: so large that each block has one of the largest part, as far as PARTS_UNITS vectors a thread reach. The same in all blocks. */
+CCL_DEVICE uint32_t parts_tile(CCL_PARTS p, uint32_t first, uint32_t last)
+{
+    const uint64_t column = ccl_threads() * 16, most = column * PARTS_UNITS;
+    uint64_t bytes = 0;
+    for (uint32_t d = first; d < last; d++) {
+        const uint64_t its = parts_bytes_to(p, d);
+        bytes = its > bytes ? its : bytes;
+    }
+    if (bytes >= most * ccl_grid()) {
+        return (uint32_t)most;
+    }
+    const uint32_t share = (uint32_t)bytes / ccl_grid();
+    return share == 0 ? (uint32_t)column : (share + (uint32_t)column - 1) / (uint32_t)column * (uint32_t)column;
+}
+
+CCL_DEVICE uint32_t parts_tile_bytes(const struct parts_stream *s) { return s->left < s->tile ? (uint32_t)s->left : s->tile; }
+
 /* This thread's vectors of a tile. */
 CCL_DEVICE void parts_tile_load(ccl_vec16 *v, const struct parts_stream *s)
 {
-    const uint32_t mine = ccl_tid() * 16, column = ccl_threads() * 16;
+    const uint32_t mine = ccl_tid() * 16, column = ccl_threads() * 16, bytes = parts_tile_bytes(s);
 #pragma unroll
     for (uint32_t u = 0; u < PARTS_UNITS; u++) {
-        if (mine + u * column + 16 <= s->left) {
+        if (mine + u * column + 16 <= bytes) {
             v[u] = ccl_load_stream_vec16(s->from + mine + u * column);
         }
     }
@@ -70,10 +88,10 @@ CCL_DEVICE void parts_tile_load(ccl_vec16 *v, const struct parts_stream *s)
 
 CCL_DEVICE void parts_tile_store(const ccl_vec16 *v, const struct parts_stream *s)
 {
-    const uint32_t mine = ccl_tid() * 16, column = ccl_threads() * 16;
+    const uint32_t mine = ccl_tid() * 16, column = ccl_threads() * 16, bytes = parts_tile_bytes(s);
 #pragma unroll
     for (uint32_t u = 0; u < PARTS_UNITS; u++) {
-        if (mine + u * column + 16 <= s->left) {
+        if (mine + u * column + 16 <= bytes) {
             ccl_store_stream_vec16(s->to + mine + u * column, v[u]);
         }
     }
@@ -81,13 +99,13 @@ CCL_DEVICE void parts_tile_store(const ccl_vec16 *v, const struct parts_stream *
 
 CCL_DEVICE void parts_stream_registers(CCL_PARTS p, const struct parts_block *b, uint32_t first, uint32_t last)
 {
-    struct parts_stream s = {first, last, first, ccl_threads() * 16 * PARTS_UNITS, 0, 0, 0, 0};
+    struct parts_stream s = {first, last, first, parts_tile(p, first, last), 0, 0, 0, 0};
     uint64_t loaded = 0, vectors = 0; /* v: from there, so much of it. A broadcast stores it several times, and so is faster here than in bulk */
     ccl_vec16 v[PARTS_UNITS];
 #pragma unroll 1
     while (parts_stream_next(p, b, &s)) {
         if ((s.from | s.to) & 15) {
-            ccl_move_run(s.to, s.from, s.left < s.tile ? s.left : s.tile, 0);
+            ccl_move_run(s.to, s.from, parts_tile_bytes(&s), 0);
             continue;
         }
         if (s.from != loaded || s.left > vectors) { /* parts of an all-to-all-v may begin together and end apart */

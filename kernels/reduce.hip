@@ -5,11 +5,7 @@
  *     the owner    joins the contributions in the order of ranks, stores the result into the output of all (all-reduce), of root (reduce) or its own,
  *                  directly where it is in a window, else through a ring                    full: result c
  * The element of a piece is computed once, so all ranks get the same bits. In place works: an owner stores a result only after it holds the contributions, so
- * nobody reads the input of that piece any more.
- * One chunk ahead: contribution c + 1 leaves before c is joined (with more than one ring slot). Steps of `full`: contributions 1, 2, 4, 6, ..., results 3, 5,
- * 7, ...; without the look-ahead 1, 3, 5, ... and 2, 4, ... With DIRECT where the source stores results directly, DONE for its last result.
- * Slots: result c of an owner tells that it has read contribution c; a rank contributes c + 2 (K = 1: c + 1) only after it has drained the results of c, so
- * an owner that holds these may store the result over that of c. Who gets no result gets a credit instead.
+ * nobody reads the input of that piece any more. How chunks follow each other: GPUs reduce_steps.h, CPU reduce_turns.h.
  * Bytes moved per rank, input S, all-reduce: reads S and writes (n-1)/n S to rings; reads S, writes S results.
  * Without rings (reduce_flat.h), on GPUs where all inputs and outputs are in windows: reads S, writes S. */
 #include "parts_begin.h"
@@ -53,11 +49,6 @@ CCL_DEVICE struct reduce_piece reduce_piece_of(CCL_PARTS p, const struct parts_b
     return r;
 }
 
-/* Chunks that contributions leave before the join. */
-CCL_DEVICE uint32_t reduce_ahead(CCL_PARTS p) { return p->slots > 1; }
-CCL_DEVICE uint32_t reduce_step_in(CCL_PARTS p, uint32_t c) { return reduce_ahead(p) ? (c == 0 ? 1 : 2 * c) : 2 * c + 1; }
-CCL_DEVICE uint32_t reduce_step_out(CCL_PARTS p, uint32_t c) { return reduce_ahead(p) ? 2 * c + 3 : 2 * c + 2; }
-
 /* Store `full` at all peers: those that I store results to directly see it by the bit. */
 CCL_DEVICE void reduce_post(CCL_PARTS p, const struct reduce_block *r, uint32_t d, uint32_t step)
 {
@@ -66,31 +57,11 @@ CCL_DEVICE void reduce_post(CCL_PARTS p, const struct reduce_block *r, uint32_t 
     parts_post(p, &r->b, peer, 0, step | direct);
 }
 
-#include "reduce_flat.h"
-
-/* The own elements of chunk c to their owners' rings. False: an error. */
-CCL_DEVICE uint32_t reduce_contribute(CCL_PARTS p, struct reduce_block *r, uint32_t c)
+/* The own elements of chunk c to their owners' rings. */
+CCL_DEVICE void reduce_contribute(CCL_PARTS p, const struct reduce_block *r, uint32_t c)
 {
-    CCL_AFRESH(p);
     CCL_ARGS a = &p->c;
-    struct parts_block *b = &r->b;
-    if (ccl_afresh(ccl_tid()) < CCL_WARP && c >= p->slots && !parts_receives(p, a->rank)) {
-        for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
-            const uint32_t owner = ccl_rotate(a, d);
-            uint32_t bad = CCL_BAD_NONE;
-            ccl_wait_word(a, ccl_credit_addr(a, ccl_peer_ctl(a, a->rank), b->job.block, owner), b->job.n, REDUCE_SAID + c - p->slots + 1, owner, 0, &bad);
-            if (bad) {
-                push_set_bad(a, b->sh, bad, owner);
-            }
-            if (ccl_wave_any(bad)) {
-                break;
-            }
-        }
-    }
-    ccl_block_sync();
-    if (parts_failed(b)) {
-        return 0;
-    }
+    const struct parts_block *b = &r->b;
     CCL_NO_UNROLL
     for (uint32_t d = 1; d < a->n; d++) {
         const uint32_t owner = ccl_rotate(a, d);
@@ -106,16 +77,6 @@ CCL_DEVICE uint32_t reduce_contribute(CCL_PARTS p, struct reduce_block *r, uint3
             ccl_move_run(slot, from, bytes, 0);
         }
     }
-    ccl_block_release_system();
-    CCL_AFRESH(p);
-    if (ccl_afresh(ccl_tid()) < CCL_WARP) {
-        parts_flag_release();
-        for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
-            reduce_post(p, r, d, reduce_step_in(p, c));
-        }
-        parts_notify(p);
-    }
-    return 1;
 }
 
 /* First thread: the sources of the own piece of chunk c, by rank, and its destinations: own output or a ring first, then the peers in rotated order. */
@@ -157,82 +118,25 @@ CCL_DEVICE void reduce_places(CCL_PARTS p, struct reduce_block *r, uint32_t c, s
     *r->num_to = num;
 }
 
-/* Own piece of chunk c: hear from all, join, store the result, tell. False: an error. */
-CCL_DEVICE uint32_t reduce_own(CCL_PARTS p, struct reduce_block *r, uint32_t c)
+/* Join the own piece of a chunk, or with `flat` the own share of the shard, and store the result. All threads, behind a barrier: the places are known. */
+CCL_DEVICE void reduce_join_piece(CCL_PARTS p, struct reduce_block *r, struct reduce_piece piece, uint32_t flat)
 {
-    CCL_AFRESH(p);
-    CCL_ARGS a = &p->c;
-    struct parts_block *b = &r->b;
-    const uint32_t flat = REDUCE_FLAT(r);
-    const struct reduce_piece piece = flat ? reduce_shard(p) : reduce_piece_of(p, b, c, a->rank);
-    if (ccl_afresh(ccl_tid()) < CCL_WARP) {
-        const uint32_t step = reduce_step_in(p, c);
-        for (uint32_t d = 1 + ccl_tid(); d < a->n && !flat; d += CCL_WARP) {
-            if (ccl_wave_any(parts_hear(p, b, d, step, step | CCL_STEP_DIRECT))) {
-                break;
-            }
-        }
-        if (ccl_afresh(ccl_tid()) == 0) {
-            if (flat) {
-                reduce_flat_places(p, r, piece);
-            } else {
-                reduce_places(p, r, c, piece);
-            }
-        }
+    if (piece.count == 0) {
+        return;
     }
-    ccl_block_sync();
-    if (parts_failed(b)) {
-        return 0;
+    if (p->parts & CCL_PARTS_SCALED) {
+        reduce_scale(p, r->in[p->c.rank], p->c.src + piece.start * p->esize, piece.count);
+        ccl_block_release_system(); /* other threads read it, */
+        ccl_block_sync();           /* on RDNA through another first cache: every wave drops its own */
     }
-    if (piece.count != 0) {
-        if (p->parts & CCL_PARTS_SCALED) {
-            reduce_scale(p, r->in[a->rank], a->src + piece.start * p->esize, piece.count);
-            ccl_block_release_system(); /* other threads read it, */
-            ccl_block_sync();           /* on RDNA through another first cache: every wave drops its own */
-        }
-        reduce_join_share(p, r->to, ccl_uniform(*r->num_to), r->in, piece.count, flat ? ccl_bid() : 0, flat ? ccl_uniform(ccl_grid()) : 1, flat);
-    }
-    ccl_block_release_system();
-    CCL_AFRESH(p);
-    if (ccl_afresh(ccl_tid()) < CCL_WARP) {
-        const uint32_t last = c + 1 == b->job.chunks;
-        parts_flag_release();
-        for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
-            const uint32_t peer = ccl_rotate(a, d);
-            if (flat || (parts_receives(p, peer) && last && b->end[d].base != 0)) {
-                parts_post(p, b, peer, 0, CCL_STEP_DONE);
-            } else if (parts_receives(p, peer)) {
-                reduce_post(p, r, d, reduce_step_out(p, c));
-            } else if (c + p->slots < b->job.chunks) { /* credits nobody waits for are not sent (Q) */
-                parts_post(p, b, peer, 1, REDUCE_SAID + c + 1);
-            }
-        }
-        parts_notify(p);
-    }
-    if (ccl_afresh(ccl_tid()) == 0) {
-        *b->words_out = c + 1 == b->job.chunks;
-    }
-    return 1;
+    reduce_join_share(p, r->to, ccl_uniform(*r->num_to), r->in, piece.count, flat ? ccl_bid() : 0, flat ? ccl_uniform(ccl_grid()) : 1, flat);
 }
 
-/* The results of chunk c of all other owners; flat: they have read this rank's input, too. False: an error. */
-CCL_DEVICE uint32_t reduce_drain(CCL_PARTS p, struct reduce_block *r, uint32_t c)
+/* The results of chunk c of all other owners that came by rings. */
+CCL_DEVICE void reduce_drain(CCL_PARTS p, const struct reduce_block *r, uint32_t c)
 {
-    CCL_AFRESH(p);
     CCL_ARGS a = &p->c;
-    struct parts_block *b = &r->b;
-    if (ccl_afresh(ccl_tid()) < CCL_WARP) {
-        const uint32_t step = REDUCE_FLAT(r) ? CCL_STEP_DONE : reduce_step_out(p, c);
-        for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
-            if (ccl_wave_any(parts_hear(p, b, d, step, step | CCL_STEP_DIRECT))) {
-                break;
-            }
-        }
-    }
-    ccl_block_sync();
-    if (parts_failed(b)) {
-        return 0;
-    }
+    const struct parts_block *b = &r->b;
     CCL_NO_UNROLL
     for (uint32_t d = 1; d < a->n; d++) {
         const uint32_t owner = ccl_rotate(a, d);
@@ -243,38 +147,26 @@ CCL_DEVICE uint32_t reduce_drain(CCL_PARTS p, struct reduce_block *r, uint32_t c
             ccl_move_run(a->dst + piece.out * p->esize, slot, bytes, a->flags & CCL_F_STREAM);
         }
     }
-    ccl_block_sync(); /* all threads have read what the next wait writes */
-    return 1;
 }
 
-CCL_DEVICE uint32_t reduce_run(CCL_PARTS p, struct reduce_block *r)
+/* First warp: all peers have reached step `want`. */
+CCL_DEVICE void reduce_hear(CCL_PARTS p, struct reduce_block *r, uint32_t want)
 {
-    uint32_t contributed = 0;
-    if (REDUCE_MAY_BE_FLAT(p, r) && !reduce_agree(p, r)) {
-        return 0;
-    }
-    if (REDUCE_FLAT(r)) {
-        contributed = r->b.job.chunks = 1;
-    }
-    const uint32_t chunks = ccl_uniform(r->b.job.chunks);
-    CCL_NO_UNROLL
-    for (uint32_t c = 0; c < chunks; c++) {
-        CCL_NO_UNROLL
-        for (; contributed < chunks && contributed <= c + reduce_ahead(p); contributed++) {
-            if (!reduce_contribute(p, r, contributed)) {
-                return 0;
-            }
-        }
-        if (!reduce_own(p, r, c)) {
-            return 0;
-        }
-        CCL_AFRESH(p);
-        if ((REDUCE_FLAT(r) || parts_receives(p, p->c.rank)) && !reduce_drain(p, r, c)) {
-            return 0;
+    for (uint32_t d = 1 + ccl_tid(); d < p->c.n; d += CCL_WARP) {
+        if (ccl_wave_any(parts_hear(p, &r->b, d, want, want | CCL_STEP_DIRECT))) {
+            break;
         }
     }
-    return 1;
 }
+
+#if defined(CCL_ON_HOST)
+#define REDUCE_PULLS 0u
+#include "reduce_turns.h"
+#else
+#define REDUCE_PULLS 1u
+#include "reduce_flat.h"
+#include "reduce_steps.h"
+#endif
 
 /* ISA reduce: vgpr 128, sgpr 106, lds 4096, waves 4 */
 CCL_KERNEL_REDUCE(reduce, struct ccl_k_parts_args)

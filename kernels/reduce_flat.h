@@ -1,28 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reductions on a GPU without rings (included by reduce.hip): all inputs are in windows, and so are the outputs of all that get results of others. An owner reads its shard of
+ * Reductions on a GPU without rings (included by reduce_steps.h): all inputs are in windows, and so are the outputs of all that get results of others. An owner reads its shard of
  * every input where it is, joins it in the order of ranks and stores the result where it belongs; one handshake before, one after, none between.
  * In place works: a shard of any input is read by its owner only, and what is stored over it by that owner is its own result, in each thread behind the loads it needs. */
 
 #define REDUCE_SAYS_NO 1u
 #define REDUCE_SAYS_YES 2u
 
-#if defined(CCL_ON_HOST)
-#define REDUCE_FLAT(r) 0u
-#define REDUCE_SAID 0u
-#define REDUCE_PULLS 0u
-#define REDUCE_MAY_BE_FLAT(p, r) 0
-#else
 #define REDUCE_FLAT(r) ccl_uniform((r)->b.sh->drain)
-#define REDUCE_PULLS 1u
-#define REDUCE_SAID REDUCE_SAYS_YES /* what credits begin behind */
 /* Known from the adverts, so to all ranks alike. A window may not be mapped here yet; reduce_agree finds out. */
 #define REDUCE_MAY_BE_FLAT(p, r) ((p)->from_where != 0 && ((p)->c.where != 0 || !parts_receives((p), (p)->c.rank)) && !ccl_uniform((r)->b.sh->late))
-#endif
 
-/* Every rank tells all whether it has mapped what it would read and store to; flat if all have. The word is that of credits, whose values begin behind these two: `full`
- * stays silent, so a failing rank waits for DONE or LEFT of a peer that may read and store here. A peer that goes on by rings after a NO of somebody may have given a credit
- * by the time its word is looked at; one that goes on flat never writes it again. False: an error. */
+/* Every rank tells all whether it has mapped what it would read and store to; flat if all have. The word is that of credits, which reductions do not use otherwise: `full`
+ * stays silent, so a failing rank waits for DONE or LEFT of a peer that may read and store here. False: an error. */
 CCL_DEVICE uint32_t reduce_agree(CCL_PARTS p, struct reduce_block *r)
 {
     CCL_AFRESH(p);

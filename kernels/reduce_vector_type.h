@@ -30,7 +30,7 @@ CCL_DEVICE ccl_vec16 NAME(result)(uint32_t redop, uint32_t n, A *a)
 
 /* So many vectors of a thread are joined side by side. */
 #if defined(REDUCE_WIDE)
-#define COLUMNS (LANES <= 4 ? 4u : LANES <= 8 ? 2u : 1u)
+#define COLUMNS (LANES <= 8 ? 4u : 2u)
 #define VECTORS_FUNCTION CCL_DEVICE_SLOW /* out of line: it needs its registers for itself */
 #else
 #define COLUMNS 1u

@@ -20,6 +20,7 @@
 #define BULK_BYTES (4u << 20) /* NVIDIA: sent in all, from which on bulk copies pay */
 #define LL_JOIN_BYTES (256u << 10) /* GPU: all-reduce of one hop, bytes of all inputs together */
 #define UNEVEN_BYTES (8u << 20) /* all-to-all-v, whose sizes no rank knows of all: the grid is that for so much between two */
+#define RING_SCATTER_BYTES (4u << 20)
 #define MAX_BYTES (1ull << 47)
 
 struct ccl_parts {
@@ -318,6 +319,8 @@ static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct
     /* Owners do not scale: the scalar is each rank's own. */
     s->pulled = s->kernel == CCL_KERNEL_reduce && !comm->props.is_host && s->send_bytes != 0 && !(a->parts & CCL_PARTS_SCALED) &&
                 !(a->c.flags & CCL_F_FORCE_STAGED) && n > 1;
+    /* Between devices a short trip by rings is shorter than to say that all windows are there, and to read them. */
+    s->pulled = s->pulled && (comm->agreed.shared_ring || call->op != CCL_OP_REDUCE_SCATTER || part > RING_SCATTER_BYTES);
     a->c.flags |= comm->props.is_host && s->send_bytes + s->recv_bytes > HOST_STREAM_BYTES ? CCL_F_STREAM : 0u;
     const uint32_t word1 = CCL_WORD1(call->op, call->type, reduces ? call->redop : 0, call->root);
     a->c.desc = (struct ccl_k_desc){.word1 = word1,

@@ -26,7 +26,7 @@ static const struct row push_own[] = {{32 << 10, 8}, {256 << 10, 16}, {512 << 10
 
 /* Collectives with a part of its own for each peer, a device a rank: through rings a step takes 15 to 20 us on its way and back, whatever it moves up to 64 KiB. */
 static const struct row parts_own[] = {{32 << 10, 8}, {256 << 10, 16}, {512 << 10, 32}, {1 << 20, 64}, {UINT64_MAX, 128}};
-#define PARTS_PIECE_MIN (32u << 10)
+#define PARTS_PIECE_MIN (8u << 10)
 #define PARTS_PIECE_MAX (64u << 10)
 
 static int look_up(const struct row *rows, uint64_t bytes, int n)

@@ -147,7 +147,7 @@ static void expect(const struct job *j, uint32_t r)
 
 static void run_one(uint32_t n, uint32_t number)
 {
-    const struct job j = {(enum kind)dice(NUM_KINDS), n, 1 + dice(dice(2) ? MOST : 300), dice(n), 1 + dice(GRID), dice(3) ? 4 : 1, dice(2), dice(2) ? 0 : 4 * dice(4)};
+    const struct job j = {(enum kind)dice(NUM_KINDS), n, 1 + dice(dice(2) ? MOST : 300), dice(n), 1 + dice(GRID), dice(3) ? 4 : 2, dice(2), dice(2) ? 0 : 4 * dice(4)};
     const uint32_t sub = 128u << dice(3), few = dice(3);
     char text[120];
     make_world(n, 4, 4096, dice(2));
