@@ -7,7 +7,7 @@
 #include "parts_begin.h"
 
 #define CCL_P2P CCL_CONST const struct ccl_k_p2p_args *
-#define P2P_LANES (CCL_P2P_ITEMS + 1)
+#define P2P_LANES CCL_P2P_ITEMS
 #define P2P_PIECE (256u << 10) /* of a direct store before the other messages are looked at again */
 #define P2P_SIGNATURE 0x70327032u
 
