@@ -224,6 +224,10 @@ CCL_DEVICE void p2p_run(const struct p2p_move *m)
     const uint64_t dst = ccl_uniform_u64(m->dst), src = ccl_uniform_u64(m->src), bytes = ccl_uniform_u64(m->bytes), pitch = ccl_uniform_u64(m->pitch);
     const uint32_t runs = ccl_uniform(m->runs);
     uint64_t left = ccl_uniform_u64(m->left);
+    if (pitch == bytes) { /* one stripe: one run */
+        ccl_move_run(dst, src, left < runs * bytes ? left : runs * bytes, 0);
+        return;
+    }
     CCL_NO_UNROLL
     for (uint32_t i = 0; i < runs; i++) {
         ccl_move_run(dst + i * pitch, src + i * pitch, left < bytes ? left : bytes, 0);

@@ -78,13 +78,21 @@ static uint32_t lanes_of(const struct ccl_k_p2p_args *a)
     return lanes;
 }
 
+/* A block a lane, at most CCL_COMM_SMS or what the layout has, at least what their shared memory takes. */
+static uint32_t grid_of(cclComm_t comm, uint32_t lanes)
+{
+    const int asked = comm->agreed.comm_sms != CCL_UNSET && comm->agreed.comm_sms < comm->agreed.blocks ? comm->agreed.comm_sms : comm->agreed.blocks;
+    const uint32_t least = (lanes + CCL_P2P_ITEMS - 1) / CCL_P2P_ITEMS, most = asked > (int)least ? (uint32_t)asked : least;
+    return comm->props.is_host ? 1 : lanes < most ? lanes : most;
+}
+
 static cclResult_t launch(cclComm_t comm, struct ccl_k_p2p_args *a, struct cclStream *stream)
 {
-    const uint32_t lanes = lanes_of(a), blocks = (uint32_t)comm->agreed.blocks;
+    const uint32_t lanes = lanes_of(a), grid = grid_of(comm, lanes);
     const struct ccl_launch l = {.kernel = CCL_KERNEL_p2p,
                                  .device = comm->device,
                                  .traced = comm->trace != NULL,
-                                 .grid = comm->props.is_host ? 1 : lanes < blocks ? lanes : blocks,
+                                 .grid = grid,
                                  .threads = comm->props.is_host ? 1 : 512,
                                  .host_threads = 1,
                                  .args = a,

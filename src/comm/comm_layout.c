@@ -47,13 +47,13 @@ static void layout_p2p(cclComm_t comm, struct ccl_k_layout *lay, uint64_t most)
     struct ccl_k_p2p_layout *p2p = &comm->p2p;
     const bool host = comm->props.is_host;
     const uint64_t n = (uint64_t)comm->n, blocks = (uint64_t)comm->agreed.blocks, lanes = 2 * (n > 1 ? n - 1 : 1);
-    const uint64_t stripes = host ? 1 : P2P_LANES_A_BLOCK * blocks / lanes, total = host ? P2P_TOTAL_BYTES : P2P_TOTAL_GPU, largest = host ? P2P_SLOT_MAX : RING_SLOT_MAX;
+    const uint64_t stripes = host || n == 1 ? 1 : P2P_LANES_A_BLOCK * blocks / lanes, total = host ? P2P_TOTAL_BYTES : P2P_TOTAL_GPU, largest = host ? P2P_SLOT_MAX : RING_SLOT_MAX;
     p2p->stripes = stripes < 1 ? 1 : stripes < CCL_P2P_STRIPES_MAX ? (uint32_t)stripes : CCL_P2P_STRIPES_MAX;
     p2p->slots = lay->slots > 1 ? (host ? P2P_SLOTS : P2P_SLOTS_GPU) : 1;
     p2p->slots = comm->agreed.ring_slots != CCL_UNSET && lay->slots < p2p->slots ? lay->slots : p2p->slots;
     const uint64_t channels = n * p2p->stripes;
     uint64_t slot = total / (channels * p2p->slots) / RING_SLOT_MIN * RING_SLOT_MIN;
-    most = most < largest ? most : largest;
+    most = (most < largest ? most : largest) / RING_SLOT_MIN * RING_SLOT_MIN;
     slot = slot > most ? most : slot;
     p2p->slot_bytes = (uint32_t)(slot < RING_SLOT_MIN ? RING_SLOT_MIN : slot);
     p2p->adv = carve(lay, channels * ADVERT_LINE);
