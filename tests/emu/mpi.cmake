@@ -137,6 +137,7 @@ add_emu_mpi_test(collectives ARGS smoke NAME collectives_smoke ENV CCL_MAX_BLOCK
 add_emu_mpi_test(collectives ARGS smoke NAME collectives_push ENV CCL_MAX_BLOCKS=2 CCL_COMM_SMS=2 CCL_LL_MAX=0 RANKS 2 3 QUICK 3)
 add_emu_mpi_test(coll_errors FEW RANKS 2 3 4 QUICK 3 SMOKE 2)
 add_emu_mpi_test(p2p ARGS smoke FEW QUICK 3 SMOKE 2)
+add_emu_mpi_test(p2p ARGS smoke NAME p2p_stripes ENV CCL_MAX_BLOCKS=8 CCL_COMM_SMS=3 QUICK 3) # more stripes than blocks
 add_emu_mpi_test(matmul ARCHS ${CCL_ARCHS_matmul} ARGS smoke FEW RANKS 2 3 QUICK 2 3 SMOKE 2)
 add_emu_mpi_test(matmul ARCHS ${CCL_ARCHS_matmul} ARGS small NAME matmul_small FEW RANKS 2)
 add_emu_mpi_test(matmul_errors ARCHS ${CCL_ARCHS_matmul} FEW RANKS 2 3)

@@ -5,6 +5,7 @@
  * sizes, a peer that aborts and one that dies end in errors that name both sides. */
 /* CTEST: ranks 1 2 3 4 8; labels mpi host quick; timeout 60; args small */
 /* CTEST: ranks 3; labels mpi host; timeout 60; args small; env CCL_VARIANT=staged; name staged */
+/* CTEST: ranks 4; labels mpi host; timeout 60; args small; env CCL_COMM_SMS=3; name few */
 /* CTEST: ranks 2 3; labels mpi host; timeout 60; args errors */
 #include <string.h>
 
