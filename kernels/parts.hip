@@ -234,10 +234,11 @@ CCL_DEVICE void parts_own(CCL_PARTS p, const struct parts_block *b, uint64_t fro
     }
 }
 
-/* Chunks that this block pushes to peers piece by piece, and drains. */
-CCL_DEVICE void parts_count(CCL_PARTS p, const struct parts_block *b, uint32_t *pushes, uint32_t *drains)
+/* Chunks that this block pushes piece by piece, and drains. */
+CCL_DEVICE void parts_count(CCL_PARTS p, const struct parts_block *b, uint32_t own, uint32_t *pushes, uint32_t *drains)
 {
-    *pushes = *drains = 0;
+    *pushes = own ? ccl_uniform(b->end[0].out) : 0;
+    *drains = 0;
     for (uint32_t d = 1; d < p->c.n; d++) {
         const uint32_t out = ccl_uniform(b->end[d].out), in = ccl_uniform(b->end[d].in);
         const uint64_t base = ccl_uniform_u64(b->end[d].base);
@@ -262,11 +263,9 @@ CCL_DEVICE uint32_t parts_run(CCL_PARTS p, struct parts_block *b, uint32_t own)
         }
     }
     own = parts_direct(p, b, own);
-    parts_count(p, b, &pushes, &drains);
+    parts_count(p, b, own, &pushes, &drains);
     ccl_block_sync(); /* all threads have read what the first wait writes */
     const uint32_t lag = lockstep ? PARTS_LAG(p->slots) : pushes, twice = lag == 0 && lockstep;
-    const uint32_t own_chunks = own ? ccl_uniform(b->end[0].out) : 0;
-    pushes = own_chunks > pushes ? own_chunks : pushes;
     const uint32_t most = drains != 0 && drains + lag > pushes ? drains + lag : pushes, steps = most << twice;
     if (pushes == 0) {
         if (ccl_afresh(ccl_tid()) == 0) {
@@ -286,7 +285,7 @@ CCL_DEVICE uint32_t parts_run(CCL_PARTS p, struct parts_block *b, uint32_t own)
         if (c != PARTS_NONE && c + 1 == pushes) {
             CCL_TRACE_NOTE_FIRST(a, b->job.n, CCL_TRACE_SENT);
         }
-        if (!lockstep && old != PARTS_NONE && at + 1 >= pushes && !(went & PARTS_RINGS)) {
+        if (!lockstep && old != PARTS_NONE && !(went & PARTS_RINGS)) {
             return parts_hear_rest(p, b, old + 1); /* one look for all, where chunk after chunk would cost a round trip each */
         }
     }
