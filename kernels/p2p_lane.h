@@ -148,7 +148,7 @@ CCL_DEVICE uint32_t p2p_begin_send(CCL_P2P p, struct p2p_lane *l, struct p2p_mov
         return CCL_BAD_LEFT; /* revoked */
     }
     if (((uint64_t)CCL_VALUE(words[3]) << 32 | CCL_VALUE(words[2])) != bytes) {
-        return CCL_BAD_MISMATCH;
+        return l->stripe == 0 ? CCL_BAD_MISMATCH : CCL_BAD_NONE; /* stripe 0 has all messages, and finds the first that differs; this may be another one */
     }
     m->progress = 1;
     ccl_store_relaxed_system_u64(p2p_word(p, l, p->lay.credit, a->rank, peer), CCL_TAGGED(l->tag, 0)); /* no old credit */
