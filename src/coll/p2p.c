@@ -3,6 +3,7 @@
  * Enqueue the sends and receives of a group: one launch, in which all progress together. What a launch cannot hold goes into further ones, split by the number of the
  * message within its pair, so that both ends split alike. A rank's messages to itself are copies. */
 #include "coll/coll.h"
+#include "coll/tune.h"
 
 #include <stdlib.h>
 
@@ -53,46 +54,34 @@ static uint32_t cut(const struct ccl_k_p2p_layout *lay, size_t bytes)
     return CCL_P2P_CUT(piece, pieces < 1 ? 1 : pieces < lay->stripes ? pieces : lay->stripes);
 }
 
-static void add_item(cclComm_t comm, struct ccl_k_p2p_args *a, const struct ccl_p2p_call *call)
+/* Returns the stripes of the message. */
+static uint32_t add_item(cclComm_t comm, struct ccl_k_p2p_args *a, const struct ccl_p2p_call *call)
 {
+    const uint32_t cut_as = cut(&a->lay, bytes_of(call));
     struct ccl_window_hit hit;
     uint64_t where = 0;
     if (call->op == CCL_OP_RECV && call->count != 0 && comm->agreed.variant != cclVariantStaged &&
         ccl_heap_find(comm->heap, (const void *)call->buff, bytes_of(call), &hit)) {
         where = ccl_window_where(&hit);
     }
-    a->item[a->count++] = (struct ccl_k_p2p_item){call->buff, bytes_of(call), where, CCL_WORD1(call->op, call->type, 0, call->peer), cut(&a->lay, bytes_of(call))};
-}
-
-/* Runs of messages of one peer and direction, each through as many stripes as its largest message. */
-static uint32_t lanes_of(const struct ccl_k_p2p_args *a)
-{
-    uint32_t lanes = 0, most = 0;
-    for (uint32_t i = 0; i < a->count; i++) {
-        const uint32_t stripes = a->item[i].cut & 255;
-        const bool more = i + 1 < a->count && (a->item[i + 1].word1 >> 16) == (a->item[i].word1 >> 16) && (a->item[i + 1].word1 & 63) == (a->item[i].word1 & 63);
-        most = stripes > most ? stripes : most;
-        lanes += more ? 0 : most;
-        most = more ? most : 0;
-    }
-    return lanes;
+    a->item[a->count++] = (struct ccl_k_p2p_item){call->buff, bytes_of(call), where, CCL_WORD1(call->op, call->type, 0, call->peer), cut_as};
+    return cut_as & 255;
 }
 
 /* A block a lane, at most CCL_COMM_SMS or what the layout has, at least what their shared memory takes. */
 static uint32_t grid_of(cclComm_t comm, uint32_t lanes)
 {
-    const int asked = comm->agreed.comm_sms != CCL_UNSET && comm->agreed.comm_sms < comm->agreed.blocks ? comm->agreed.comm_sms : comm->agreed.blocks;
-    const uint32_t least = (lanes + CCL_P2P_ITEMS - 1) / CCL_P2P_ITEMS, most = asked > (int)least ? (uint32_t)asked : least;
+    const int asked = ccl_tune_asked(comm), blocks = asked != CCL_UNSET ? asked : comm->agreed.blocks;
+    const uint32_t least = (lanes + CCL_P2P_ITEMS - 1) / CCL_P2P_ITEMS, most = blocks > (int)least ? (uint32_t)blocks : least;
     return comm->props.is_host ? 1 : lanes < most ? lanes : most;
 }
 
-static cclResult_t launch(cclComm_t comm, struct ccl_k_p2p_args *a, struct cclStream *stream)
+static cclResult_t launch(cclComm_t comm, struct ccl_k_p2p_args *a, uint32_t lanes, struct cclStream *stream)
 {
-    const uint32_t lanes = lanes_of(a), grid = grid_of(comm, lanes);
     const struct ccl_launch l = {.kernel = CCL_KERNEL_p2p,
                                  .device = comm->device,
                                  .traced = comm->trace != NULL,
-                                 .grid = grid,
+                                 .grid = grid_of(comm, lanes),
                                  .threads = comm->props.is_host ? 1 : 512,
                                  .host_threads = 1,
                                  .args = a,
@@ -108,23 +97,26 @@ static cclResult_t run_part(cclComm_t comm, const struct ccl_p2p_call *const *ca
                             struct cclStream *stream)
 {
     struct ccl_k_p2p_args *a = comm->p2p_args;
+    uint32_t lanes = 0; /* of each peer and direction as many as its largest message has stripes */
     a->count = 0;
     /* For each pair, at its first message in rotated order of the peers, all its messages. */
     for (int d = 1; d < comm->n && a->count < count; d++) {
         for (uint32_t op = CCL_OP_SEND; op <= CCL_OP_RECV; op++) {
             const int peer = op == CCL_OP_SEND ? (comm->rank + d) % comm->n : (comm->rank + comm->n - d) % comm->n;
-            uint32_t number = 0;
+            uint32_t number = 0, most = 0;
             for (size_t i = 0; i < count && number < end; i++) {
                 if (calls[i]->op == op && calls[i]->peer == peer) {
                     if (number >= first) {
-                        add_item(comm, a, calls[i]);
+                        const uint32_t stripes = add_item(comm, a, calls[i]);
+                        most = stripes > most ? stripes : most;
                     }
                     number++;
                 }
             }
+            lanes += most;
         }
     }
-    return a->count != 0 ? launch(comm, a, stream) : cclSuccess;
+    return a->count != 0 ? launch(comm, a, lanes, stream) : cclSuccess;
 }
 
 /* Messages of the call's direction and peer up to it: groups are small. */

@@ -20,8 +20,8 @@
 #define BULK_BYTES (4u << 20) /* NVIDIA: sent in all, from which on bulk copies pay */
 #define LL_JOIN_BYTES (256u << 10) /* GPU: all-reduce of one hop, bytes of all inputs together */
 #define UNEVEN_BYTES (8u << 20) /* all-to-all-v, whose sizes no rank knows of all: the grid is that for so much between two */
-#define RING_SCATTER_BYTES (4u << 20) /* two devices, reduce-scatter: up to here by rings */
-#define RING_COPY_BYTES (1u << 20)
+#define RING_SCATTER_BYTES (4u << 20) /* between devices: up to here a trip by rings is shorter than to say that all windows are there, and to read them */
+#define RING_COPY_BYTES (1u << 20) /* two ranks on NVIDIA: up to here rings take 2 to 5 us less than stores into windows, measured on one H200 and on two */
 #define MAX_BYTES (1ull << 47)
 
 struct ccl_parts {
@@ -177,20 +177,14 @@ static void cut_ring(cclComm_t comm, uint32_t grid, uint32_t subs, uint64_t most
     a->slot_bytes = a->sub_bytes * subs;
 }
 
-/* CCL_COMM_SMS, as far as the communicator has as many. */
-static int blocks_asked(cclComm_t comm)
-{
-    const int most = comm->props.is_host ? comm->agreed.host_blocks : comm->agreed.blocks;
-    return comm->agreed.comm_sms < most ? comm->agreed.comm_sms : most;
-}
-
 /* Grid, threads and largest piece of an operation of so many bytes, `part` of them between two ranks; wanted: what the host may use of them for its grid. */
 static uint64_t choose_grid(cclComm_t comm, uint64_t bytes, uint64_t part, uint64_t wanted, struct ccl_parts *s)
 {
+    const int asked = ccl_tune_asked(comm);
     struct ccl_tune tune;
     ccl_tune_pairs(comm, bytes, part, &tune);
-    if (comm->agreed.comm_sms != CCL_UNSET) {
-        tune.blocks = blocks_asked(comm);
+    if (asked != CCL_UNSET) {
+        tune.blocks = asked;
     } else if (comm->props.is_host) {
         tune.blocks = (int)(wanted < (uint64_t)comm->agreed.host_blocks ? wanted : (uint64_t)comm->agreed.host_blocks);
     }
@@ -310,7 +304,7 @@ static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct
     a->parts |= reduces ? CCL_PARTS_REDUCE : 0u;
     a->parts |= reduces && call->redop == cclNumOps ? CCL_PARTS_SCALED : 0u;
     a->parts |= call->scalar_on_device ? CCL_PARTS_SCALAR_AT : 0u;
-    /* Two ranks on NVIDIA: up to here rings take 2 to 5 us less than stores into windows, measured on one H200 and on two. */
+    const bool ring_scatters = call->op == CCL_OP_REDUCE_SCATTER && !comm->agreed.shared_ring && part <= RING_SCATTER_BYTES;
     const bool ring_copies = !reduces && n == 2 && ccl_comm_on_nvidia(comm) && call->op != CCL_OP_ALL_TO_ALL_V && part <= RING_COPY_BYTES;
     s->windowed = !ll && s->recv_bytes != 0 && call->op != CCL_OP_REDUCE_SCATTER && !(a->c.flags & CCL_F_FORCE_STAGED) && !ring_copies && n > 1;
     s->shared_bytes = 0;
@@ -321,9 +315,7 @@ static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct
     }
     /* Owners do not scale: the scalar is each rank's own. */
     s->pulled = s->kernel == CCL_KERNEL_reduce && !comm->props.is_host && s->send_bytes != 0 && !(a->parts & CCL_PARTS_SCALED) &&
-                !(a->c.flags & CCL_F_FORCE_STAGED) && n > 1;
-    /* Between devices a short trip by rings is shorter than to say that all windows are there, and to read them. */
-    s->pulled = s->pulled && (comm->agreed.shared_ring || call->op != CCL_OP_REDUCE_SCATTER || part > RING_SCATTER_BYTES);
+                !(a->c.flags & CCL_F_FORCE_STAGED) && !ring_scatters && n > 1;
     a->c.flags |= comm->props.is_host && s->send_bytes + s->recv_bytes > HOST_STREAM_BYTES ? CCL_F_STREAM : 0u;
     const uint32_t word1 = CCL_WORD1(call->op, call->type, reduces ? call->redop : 0, call->root);
     a->c.desc = (struct ccl_k_desc){.word1 = word1,

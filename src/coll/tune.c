@@ -88,15 +88,21 @@ void ccl_tune_parts_ll(cclComm_t comm, uint64_t part_bytes, uint32_t unit_lanes,
     tune->blocks = enough < (uint64_t)tune->blocks ? (int)enough : tune->blocks;
 }
 
+int ccl_tune_asked(cclComm_t comm)
+{
+    const int most = comm->props.is_host ? comm->agreed.host_blocks : comm->agreed.blocks;
+    return comm->agreed.comm_sms < most ? comm->agreed.comm_sms : most;
+}
+
 void ccl_tune_pairs(cclComm_t comm, uint64_t bytes, uint64_t part_bytes, struct ccl_tune *tune)
 {
     ccl_tune(comm, cclVariantStaged, bytes, CCL_UNSET, CCL_UNSET, tune);
     if (comm->props.is_host || !ccl_comm_on_nvidia(comm) || comm->agreed.shared_ring) {
         return;
     }
-    const int blocks = look_up(parts_own, bytes, comm->n), asked = comm->agreed.comm_sms;
+    const int blocks = look_up(parts_own, bytes, comm->n), asked = ccl_tune_asked(comm);
     tune->blocks = blocks < comm->agreed.blocks ? blocks : comm->agreed.blocks;
-    const uint64_t share = ccl_round_up(part_bytes / (uint64_t)(asked != CCL_UNSET && asked > 0 ? asked : tune->blocks) + 1, 4096);
+    const uint64_t share = ccl_round_up(part_bytes / (uint64_t)(asked != CCL_UNSET ? asked : tune->blocks) + 1, 4096);
     tune->piece_bytes = share < PARTS_PIECE_MIN ? PARTS_PIECE_MIN : share < PARTS_PIECE_MAX ? share : PARTS_PIECE_MAX;
 }
 

@@ -21,6 +21,8 @@ struct ccl_tune {
 uint32_t ccl_tune_vectors(cclComm_t comm);
 /* For a part of so many bytes a rank. comm_sms, threads: what the caller asks for, or CCL_UNSET; threads are rounded up to whole waves. */
 void ccl_tune(cclComm_t comm, int variant, uint64_t part_bytes, int comm_sms, int threads, struct ccl_tune *tune);
+/* CCL_COMM_SMS, as far as the communicator has as many; CCL_UNSET: not set. */
+int ccl_tune_asked(cclComm_t comm);
 /* For a collective that moves so many bytes, part_bytes of them between each two ranks: blocks, threads, largest piece. */
 void ccl_tune_pairs(cclComm_t comm, uint64_t bytes, uint64_t part_bytes, struct ccl_tune *tune);
 /* parts_ll on a GPU with 2^unit_lanes threads for 8 bytes of a part: blocks and data threads. */
