@@ -76,12 +76,11 @@ CCL_DEVICE uint32_t parts_await_slot(CCL_PARTS p, struct parts_block *b, uint32_
     return bad;
 }
 
-/* First warp, the lane of rotation d: until that source has sent chunk c, if it has one (or stores directly, and is done if it was its last one); rest, a constant: until it is
- * done, which it must store directly for. Not 0: an error. */
-CCL_DEVICE uint32_t parts_await_chunk(CCL_PARTS p, struct parts_block *b, uint32_t d, uint32_t c, const uint32_t rest)
+/* First warp, the lane of rotation d: until that source has sent chunk c, if it has one (or stores directly, and is done if it was its last one). Not 0: an error. */
+CCL_DEVICE uint32_t parts_await_chunk(CCL_PARTS p, struct parts_block *b, uint32_t d, uint32_t c)
 {
     const uint32_t chunks = b->end[d].in;
-    return c < chunks ? parts_hear(p, b, d, rest ? CCL_STEP_DONE : c + 1, !rest && c + 1 == chunks ? CCL_STEP_DONE : 0) : CCL_BAD_NONE;
+    return c < chunks ? parts_hear(p, b, d, c + 1, c + 1 == chunks ? CCL_STEP_DONE : 0) : CCL_BAD_NONE;
 }
 
 /* Chunk c to every peer that gets it through this function; own: and of the own part. */
@@ -160,7 +159,7 @@ CCL_DEVICE uint32_t parts_step(CCL_PARTS p, struct parts_block *b, uint32_t c, u
     CCL_ARGS a = &p->c;
     if (ccl_afresh(ccl_tid()) < CCL_WARP) {
         for (uint32_t d = 1 + ccl_tid(); d < a->n; d += CCL_WARP) {
-            if (ccl_wave_any(parts_await_slot(p, b, d, c)) || ccl_wave_any(parts_await_chunk(p, b, d, old, 0))) {
+            if (ccl_wave_any(parts_await_slot(p, b, d, c)) || ccl_wave_any(parts_await_chunk(p, b, d, old))) {
                 break;
             }
         }
@@ -197,7 +196,7 @@ CCL_DEVICE uint32_t parts_hear_rest(CCL_PARTS p, struct parts_block *b, uint32_t
     CCL_AFRESH(p);
     if (ccl_afresh(ccl_tid()) < CCL_WARP) {
         for (uint32_t d = 1 + ccl_tid(); d < p->c.n; d += CCL_WARP) {
-            if (ccl_wave_any(parts_await_chunk(p, b, d, c, 1))) {
+            if (ccl_wave_any(c < b->end[d].in ? parts_hear(p, b, d, CCL_STEP_DONE, 0) : CCL_BAD_NONE)) {
                 break;
             }
         }

@@ -40,7 +40,7 @@ CCL_DEVICE void reduce_tell(CCL_PARTS p, const struct reduce_block *r, uint32_t 
     }
 }
 
-/* Flat: the one step there is, the own share of the own shard. False: an error. */
+/* Flat: the one step there is, the own share of the own shard. What it is made of is looked up again behind each part: kept in scalar registers across the join it spilled. False: an error. */
 CCL_DEVICE uint32_t reduce_step(CCL_PARTS p, struct reduce_block *r, uint32_t s)
 {
     CCL_AFRESH(p);

@@ -188,7 +188,7 @@ MUTANTS = [
     coll("parts", "parts_slot_early", "a slot is written again before it has been read",
          [("kernels/parts.hip", "c - p->slots + 1, peer, 0, &bad);", "c - p->slots, peer, 0, &bad);")]),
     coll("parts", "parts_chunk_early", "a chunk is read before it is there",
-         [("kernels/parts.hip", "CCL_STEP_DONE : c + 1,", "CCL_STEP_DONE : c,")]),
+         [("kernels/parts.hip", "parts_hear(p, b, d, c + 1,", "parts_hear(p, b, d, c,")]),
     coll("parts", "parts_wait_barrier", "the next wait writes what threads have yet to read",
          [("kernels/parts.hip", "        ccl_block_sync(); /* all threads have read what the next wait writes */\n", "")]),
     coll("parts", "parts_rest_unawaited", "a rank leaves while sources that store directly are at it",

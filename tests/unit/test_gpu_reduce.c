@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Random reductions through the GPU body of reduce (gpu_shim.h, as on AMD): 2 to 4 ranks, all kinds, in place and not, inputs and outputs in windows that are
+ * Random reductions through the GPU body of reduce (gpu_shim.h, as on AMD, with the moves and joins of NVIDIA): 2 to 4 ranks, all kinds, in place and not, inputs and outputs in windows that are
  * known, that are mapped while the blocks run, or in none, so flat, by rings, and undecided until some block has looked. Proves that every element is joined once,
  * whatever a block finds mapped, and that nothing else changes. */
 /* CTEST: labels quick; timeout 120 */
