@@ -34,9 +34,17 @@
 /* On the host backend only: fused matrix products, of all types and layouts. */
 #define CCL_HOST_KERNEL_LIST(X) X(matmul, struct ccl_k_matmul_args)
 
-/* In NVIDIA's untraced images only (device property ll_words). ll_words_W: ll_W for parts that are runs of 8-byte words; ranks of one operation
- * may run either. */
-#define CCL_CUDA_KERNEL_LIST(X) CCL_WORLDS_2_8(X, ll_words, struct ccl_k_words_args)
+/* In NVIDIA's untraced images only (device property ll_words). ll_words_W: ll_W for parts that are runs of 8-byte words; sum_words_W: parts_ll for
+ * all-reduces of such, sums of floats. Ranks of one operation may run either. */
+#define CCL_CUDA_KERNEL_LIST(X)                             \
+    CCL_WORLDS_2_8(X, ll_words, struct ccl_k_words_args)   \
+    CCL_WORLDS_2_8(X, sum_words, struct ccl_k_words_args)
+
+/* Types of sum_words_W, as cclDataType_t. */
+#define CCL_SUM_F16 6
+#define CCL_SUM_F32 7
+#define CCL_SUM_BF16 9
+#define CCL_SUM_FEW_THREADS 256 /* data threads of a block in worlds beyond CCL_LL_FEW, which need more registers */
 
 /* Fused matrix products on GPUs with matrix cores. AMD: a kernel for each type and layout, B as [n][k] (nk) or [k][n] (kn), A staged as [k][m] (km). */
 #define CCL_MATMUL_FORMS(X, family)                  \

@@ -1,66 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * LL on an NVIDIA GPU for parts that are runs of 8-byte words (included by ll.hip): the protocol of ll_packet_body.h with few arguments and a short
- * straight path; at 8 bytes both cost as much as the data. What is rare is out of line and gets the communicator's full arguments in device
- * memory, in which the one thread that raises an error fills in its call. */
-
-#define LL_WORDS CCL_CONST const struct ccl_k_words_args *
-
-CCL_DEVICE CCL_ARGS words_full(LL_WORDS a) { return (CCL_ARGS)a->full; }
-
-CCL_DEVICE uint32_t words_rotate(LL_WORDS a, uint32_t world, uint32_t d)
-{
-    const uint32_t r = a->rank + d;
-    return r >= world ? r - world : r;
-}
-
-/* Byte of a rank's control memory where the packets of src stand. */
-CCL_DEVICE uint32_t words_place(LL_WORDS a, uint32_t world, uint32_t n, uint32_t src)
-{
-    return a->ll + ((n & 1) * world + src) * CCL_LL_SRC(world);
-}
+ * All-gather by LL of parts that are runs of 8-byte words (included by ll.hip; ll_words.h). */
+#include "ll_words.h"
 
 CCL_DEVICE uint32_t words_rotation(LL_WORDS a, uint32_t p) { return a->div_mul ? ccl_mul_hi(p, a->div_mul) : p; }
-
-CCL_DEVICE uint32_t words_there(ccl_vec16 q, uint32_t n) { return CCL_LANE(q, 1) == n && CCL_LANE(q, 3) == n; }
-
-CCL_DEVICE uint64_t words_load(LL_WORDS a, uint32_t i) { return ccl_load_global_u64(a->src + (uint64_t)i * 8); }
 
 CCL_DEVICE void words_store(LL_WORDS a, uint32_t part, uint32_t i, uint64_t v)
 {
     ccl_store_global_u64(a->dst + (uint64_t)part * a->part_bytes + (uint64_t)i * 8, v);
-}
-
-/* The advert or a packet of peer did not come (bad), or the advert says something else (value). Each lane that finds that comes here. No later operation of this communicator
- * gets so far, so what is written to its arguments disturbs nobody. */
-CCL_DEVICE_SLOW void words_fail(LL_WORDS a, uint32_t n, uint32_t bad, uint32_t value, uint32_t peer)
-{
-    struct ccl_k_coll_args *full = (struct ccl_k_coll_args *)a->full;
-    full->sig = a->sig;
-    full->where = 0;
-    full->desc.word1 = a->word1;
-    full->desc.variant = a->variant;
-    full->desc.blocks = ccl_grid();
-    full->desc.tile_m = a->tile_m;
-    full->desc.tile_n = a->tile_n;
-    full->desc.rows = a->rows;
-    full->desc.count = full->desc.ld = a->count;
-    full->desc.ld_send = 0;
-    bad = bad != CCL_BAD_NONE ? bad : value == CCL_SIG_REVOKED ? CCL_BAD_LEFT : CCL_BAD_MISMATCH;
-    ll_fail(words_full(a), n, bad, peer);
-}
-
-/* As ll_slow. */
-CCL_DEVICE uint32_t words_slow(LL_WORDS a, uint32_t n, uint64_t addr, uint32_t src, uint32_t *polls)
-{
-    uint32_t bad = CCL_BAD_NONE;
-    if ((++*polls & 63) == 0) {
-        bad = ll_look(words_full(a), n, addr, src, *polls);
-        if (bad > CCL_BAD_STOP) {
-            words_fail(a, n, bad, 0, src);
-        }
-    }
-    return bad;
 }
 
 /* ---- a thread has one word at most: the same place to send and to receive ---- */
@@ -190,82 +137,6 @@ CCL_DEVICE void words_all(LL_WORDS a, uint32_t world, const struct ll_shared *sh
         if (words_receive_some(a, world, n, i, stride, pairs, &polls)) {
             return;
         }
-    }
-}
-
-/* ---- the last warp ---- */
-
-/* The words that ccl_scrub_now rewrites, those of one turn beside each other: lane 0 to 7 a word of an LL line, 8 to 13 one of an advert, 14 a flag. */
-CCL_DEVICE_SLOW void words_scrub(LL_WORDS a, uint32_t world, uint32_t n, uint32_t turn, uint32_t lane)
-{
-    const uint32_t lines = CCL_LL_SRC(world) / 64, at = turn / 2 % (world * lines), parity = n & 1;
-    const uint64_t me = a->peer[0];
-    if (lane < 8) {
-        if (at % lines * 64 >= a->part_bytes * 2) {
-            ccl_store_relaxed_system_u64(me + a->ll + parity * world * CCL_LL_SRC(world) + at * 64 + 8 * lane, CCL_TAGGED(n, 0));
-        }
-    } else if (lane < 14) {
-        ccl_scrub_word(me + a->adv + (parity * world + turn / 2 % world) * 64 + 8 * (lane - 6), n);
-    } else if (lane == 14) {
-        CCL_ARGS full = words_full(a);
-        const uint32_t words = full->lay.blocks * world, x = turn % (2 * words), block = x % words / world;
-        ccl_scrub_flag(x < words ? ccl_full_addr(full, me, block, x % world) : ccl_credit_addr(full, me, block, x % world), n);
-    }
-}
-
-/* Draws the number; in the first block in it also sends and awaits the adverts, one lane a peer. No acquire: nothing that a peer wrote before its
- * advert is read behind it, and E asks only that the advert was seen. The number is asked for before all else: what comes first waits for it. */
-CCL_DEVICE void words_helper(LL_WORDS a, uint32_t world, uint32_t lane, struct ll_shared *sh)
-{
-    const uint64_t op = (uint64_t) & ((struct ccl_k_priv *)a->priv)->op;
-    const uint32_t grid = ccl_grid(), alone = grid == 1;
-    uint64_t entry = 0;
-    if (alone) {
-        entry = ccl_load_relaxed_agent_u64(op); /* all lanes, so that none reads it from shared memory; addresses while it travels */
-    } else if (lane == 0) {
-        entry = ccl_add_relaxed_agent_u64(op, 1);
-    }
-    const uint32_t meets = lane - 1 < world - 1, d = meets ? lane : 0, peer = words_rotate(a, world, d);
-    const uint64_t to = a->peer[d] + a->adv + a->rank * 64, from = a->peer[0] + a->adv + peer * 64;
-    CCL_NEED_NOW(to);
-    CCL_NEED_NOW(from);
-    ccl_warp_sync(); /* all have read what lane 0 changes */
-    if (lane == 0) {
-        sh->entry = entry & ((uint64_t)CCL_TAG_MASK << 32 | 0xffffffffu);
-        if (alone && !(entry & CCL_OP_STOPPED)) { /* before anybody can go on, fail and set that bit */
-            ccl_store_relaxed_agent_u64(op, entry + (1ull << 32));
-        }
-    }
-    ccl_block_sync();
-    if (lane == 0 && !alone && ((uint32_t)entry & ~CCL_OP_STOPPED) == grid - 1) { /* as ccl_enter_at: the last block in bumps the number */
-        ccl_add_relaxed_agent_u64(op, (1ull << 32) - grid);
-    }
-    entry = alone ? entry : sh->entry;
-    if ((uint32_t)entry != 0) {
-        return; /* a later block; or a replay after an error, of which no packet leaves */
-    }
-    const uint32_t n = CCL_TAG(entry) & CCL_TAG_MASK, parity = (n & 1) * world * 64;
-    uint32_t turn;
-    if (meets) {
-        ccl_store_packet_system(to + parity, a->sig, n, a->word1, n);
-    }
-    if (__builtin_expect(ccl_scrub_turn(n, &turn), 0)) {
-        ccl_warp_sync(); /* the adverts are out: their readers wait longer than for a scrub */
-        words_scrub(a, world, n, turn, lane - 16);
-    }
-    if (!meets) {
-        return;
-    }
-    uint32_t polls = 0, bad = CCL_BAD_NONE;
-    ccl_vec16 q;
-    while (q = ccl_load_packet_system(from + parity), __builtin_expect(CCL_LANE(q, 1) != n, 0)) {
-        ccl_pause();
-        if ((++polls & 63) == 0 && (bad = ccl_slow_poll(words_full(a), from + parity, n, 0, peer, polls)) != 0) {
-            break;
-        }
-    }
-    if (__builtin_expect(bad != CCL_BAD_NONE || CCL_LANE(q, 0) != a->sig, 0)) {
-        words_fail(a, n, bad, CCL_LANE(q, 0), peer);
     }
 }
 

@@ -9,3 +9,23 @@
 
 /* ISA parts_ll: vgpr 64, sgpr 100, lds 16, waves 8, packets */
 CCL_KERNEL_PARTS_LL(parts_ll, CCL_LL_MAX_THREADS) { parts_ll_run(a); }
+
+#if defined(CCL_LL_WORDS)
+
+#include "sum_words_body.h"
+
+#define SUM_WORDS_KERNEL(name, world)                                                                                        \
+    CCL_KERNEL_WORDS(name, world, (world) <= CCL_LL_FEW ? CCL_LL_MAX_THREADS : CCL_SUM_FEW_THREADS + CCL_WARP, 2) \
+    {                                                                                                                        \
+        sum_words_body(a, world);                                                                                            \
+    }
+
+SUM_WORDS_KERNEL(sum_words_2, 2)
+SUM_WORDS_KERNEL(sum_words_3, 3)
+SUM_WORDS_KERNEL(sum_words_4, 4)
+SUM_WORDS_KERNEL(sum_words_5, 5)
+SUM_WORDS_KERNEL(sum_words_6, 6)
+SUM_WORDS_KERNEL(sum_words_7, 7)
+SUM_WORDS_KERNEL(sum_words_8, 8)
+
+#endif

@@ -24,6 +24,19 @@ CCL_DEVICE void NAME(join)(uint32_t redop, uint32_t n, uint32_t first, uint32_t 
     NAME(pack)(unit, a);
 }
 
+/* The sum of the units of n ranks, a constant, in their order. */
+CCL_DEVICE void NAME(sum)(uint32_t n, uint32_t unit[][RT_WORDS], uint32_t *sum)
+{
+    A a[LANES], x[LANES];
+    NAME(unpack)(unit[0], a);
+#pragma unroll
+    for (uint32_t r = 1; r < n; r++) {
+        NAME(unpack)(unit[r], x);
+        NAME(lanes)(0, a, x);
+    }
+    NAME(pack)(sum, a);
+}
+
 /* The elements times scalar, rounded to the type. Word by word where elements are no larger: registers for half of them. */
 CCL_DEVICE void NAME(scale)(uint32_t *unit, uint64_t scalar)
 {

@@ -58,36 +58,6 @@ cclResult_t ccl_coll_launch(cclComm_t comm, enum ccl_kernel kernel, struct cclSt
     return comm->rt->launch(stream, &l);
 }
 
-/* Parts that are runs of 8-byte words, and know no other pitch. Peers may see it otherwise: both kernels speak the same protocol. */
-static bool plan_words(cclComm_t comm)
-{
-    const uint32_t flat = CCL_F_FLAT_SRC | CCL_F_FLAT_DST;
-    const struct ccl_k_coll_args *a = &comm->args;
-    struct ccl_k_words_args *w = &comm->words;
-    if (!comm->props.ll_words || comm->trace != NULL || comm->plan.kernel > CCL_KERNEL_ll_8 || (a->flags & flat) != flat ||
-        a->part_bytes == 0 || a->part_bytes % 8 != 0 || a->dst_part != a->part_bytes ||
-        a->lay.ll + 2 * a->n * ccl_comm_ll_src(comm) > UINT32_MAX) {
-        return false;
-    }
-    w->priv = a->priv;
-    w->adv = (uint32_t)a->lay.adv;
-    w->ll = (uint32_t)a->lay.ll;
-    w->part_bytes = (uint32_t)a->part_bytes;
-    w->rank = a->rank;
-    w->sig = a->sig;
-    w->div_mul = a->div_mul;
-    w->word1 = a->desc.word1;
-    w->variant = a->desc.variant;
-    w->tile_m = a->desc.tile_m;
-    w->tile_n = a->desc.tile_n;
-    w->rows = (uint32_t)a->desc.rows;
-    w->count = (uint32_t)a->desc.count;
-    for (uint32_t d = 0; d < a->n; d++) {
-        w->peer[d] = a->peer[(a->rank + d) % a->n].ctl;
-    }
-    return true;
-}
-
 /* The plan's kernel, or the shorter one that does the same for these buffers. */
 static enum ccl_kernel choose_kernel(cclComm_t comm)
 {
@@ -134,7 +104,7 @@ static cclResult_t all_gather(cclComm_t comm, const struct ccl_coll_call *call, 
         struct ccl_plan plan;
         CCL_TRY(ccl_coll_plan(comm, call, &plan, a));
         comm->plan = plan;
-        comm->plan.words = plan_words(comm);
+        comm->plan.words = ccl_words_gather(comm);
     }
     a->src = (uint64_t)call->send;
     a->dst = (uint64_t)call->recv;

@@ -33,6 +33,9 @@ struct ccl_parts {
     bool pulled;       /* peers may read the send buffer */
     size_t recv_bytes; /* of it that this rank uses; the largest end of a part */
     size_t send_bytes;
+    bool sums; /* words are for this plan: where buffers allow, sum_words_W runs, in a grid of its own */
+    uint32_t words_grid, words_threads;
+    struct ccl_k_words_args words;
     struct ccl_k_parts_args args; /* the last member: the pairs of large worlds lie behind it */
 };
 
@@ -327,6 +330,13 @@ static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct
     const uint64_t words[] = {word1,       call->count,  s->kernel,     s->grid, a->c.piece_bytes, a->sub_bytes,
                               a->slot_bytes, a->chunks, a->c.flags & CCL_F_FORCE_STAGED};
     a->c.sig = ccl_coll_signature(words, CCL_ARRAY_LEN(words));
+    s->sums = ll && call->op == CCL_OP_ALL_REDUCE && ccl_words_sum(comm, a, &s->words);
+    if (s->sums) {
+        struct ccl_tune tune;
+        ccl_tune_sum_words(comm, part, &tune);
+        s->words_grid = (uint32_t)tune.blocks;
+        s->words_threads = (uint32_t)tune.threads + CCL_GPU_HELPER_THREADS;
+    }
     s->call = *call;
     s->valid = true;
     return cclSuccess;
@@ -351,6 +361,24 @@ static void set_window(cclComm_t comm, const struct ccl_coll_call *call, struct 
     ccl_coll_expect(comm, &hit, a);
 }
 
+static cclResult_t launch(cclComm_t comm, struct ccl_parts *s, struct cclStream *stream)
+{
+    const uint64_t src = s->args.c.src, dst = s->args.c.dst;
+    const bool sums = s->sums && ((src | dst) & 7) == 0;
+    s->words.src = src;
+    s->words.dst = dst;
+    const struct ccl_launch l = {.kernel = sums ? (enum ccl_kernel)(CCL_KERNEL_sum_words_2 + comm->n - 2) : s->kernel,
+                                 .device = comm->device,
+                                 .traced = comm->trace != NULL,
+                                 .grid = sums ? s->words_grid : s->grid,
+                                 .threads = sums ? s->words_threads : s->threads,
+                                 .shared_bytes = s->shared_bytes,
+                                 .host_threads = (uint32_t)comm->agreed.host_blocks,
+                                 .args = sums ? (const void *)&s->words : &s->args,
+                                 .args_bytes = sums ? (uint32_t)sizeof(s->words) : s->args_bytes};
+    return comm->rt->launch(stream, &l);
+}
+
 static cclResult_t run(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream)
 {
     if (CCL_UNLIKELY(__atomic_load_n(&comm->page->abort, __ATOMIC_RELAXED) != 0)) {
@@ -368,17 +396,8 @@ static cclResult_t run(cclComm_t comm, const struct ccl_coll_call *call, struct 
     s->args.scalar = call->scalar;
     set_window(comm, call, s);
     comm->called = &s->args.c.desc;
-    const struct ccl_launch l = {.kernel = s->kernel,
-                                 .device = comm->device,
-                                 .traced = comm->trace != NULL,
-                                 .grid = s->grid,
-                                 .threads = s->threads,
-                                 .shared_bytes = s->shared_bytes,
-                                 .host_threads = (uint32_t)comm->agreed.host_blocks,
-                                 .args = &s->args,
-                                 .args_bytes = s->args_bytes};
     CCL_TRY(ccl_coll_begin(comm, stream));
-    return ccl_coll_end(comm, stream, comm->rt->launch(stream, &l));
+    return ccl_coll_end(comm, stream, launch(comm, s, stream));
 }
 
 cclResult_t ccl_coll_run(cclComm_t comm, const struct ccl_coll_call *call, struct cclStream *stream)

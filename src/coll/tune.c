@@ -77,15 +77,25 @@ static void tune_ll(cclComm_t comm, uint64_t part_bytes, int comm_sms, struct cc
     }
 }
 
-/* parts_ll on a GPU: a thread has 8 bytes of one rank. Blocks as above, so that it has them once where there are enough. */
+/* A thread each, in so many blocks as above, so that it has something once where there are enough. */
+static void tune_threads(cclComm_t comm, uint64_t threads, uint64_t most, struct ccl_tune *tune)
+{
+    const int wanted = threads <= most ? 1 : threads <= 8 * most ? 8 : threads <= 16 * most ? 16 : threads <= 64 * most ? 32 : 64;
+    tune->blocks = wanted < comm->agreed.blocks ? wanted : comm->agreed.blocks;
+    tune->threads = round_waves((threads + (uint64_t)tune->blocks - 1) / (uint64_t)tune->blocks, (int)most);
+    const uint64_t enough = (threads + (uint64_t)tune->threads - 1) / (uint64_t)tune->threads;
+    tune->blocks = enough < (uint64_t)tune->blocks ? (int)enough : tune->blocks;
+}
+
+/* parts_ll on a GPU: a thread has 8 bytes of one rank. */
 void ccl_tune_parts_ll(cclComm_t comm, uint64_t part_bytes, uint32_t unit_lanes, struct ccl_tune *tune)
 {
-    const uint64_t pairs = part_bytes != 0 ? (part_bytes + 7) / 8 << unit_lanes : 1, most = CCL_GPU_THREADS;
-    const int wanted = pairs <= most ? 1 : pairs <= 8 * most ? 8 : pairs <= 16 * most ? 16 : pairs <= 64 * most ? 32 : 64;
-    tune->blocks = wanted < comm->agreed.blocks ? wanted : comm->agreed.blocks;
-    tune->threads = round_waves((pairs + (uint64_t)tune->blocks - 1) / (uint64_t)tune->blocks, CCL_GPU_THREADS);
-    const uint64_t enough = (pairs + (uint64_t)tune->threads - 1) / (uint64_t)tune->threads;
-    tune->blocks = enough < (uint64_t)tune->blocks ? (int)enough : tune->blocks;
+    tune_threads(comm, part_bytes != 0 ? (part_bytes + 7) / 8 << unit_lanes : 1, CCL_GPU_THREADS, tune);
+}
+
+void ccl_tune_sum_words(cclComm_t comm, uint64_t bytes, struct ccl_tune *tune)
+{
+    tune_threads(comm, bytes / 8, comm->n <= CCL_LL_FEW ? CCL_GPU_THREADS : CCL_SUM_FEW_THREADS, tune);
 }
 
 int ccl_tune_asked(cclComm_t comm)

@@ -27,5 +27,7 @@ int ccl_tune_asked(cclComm_t comm);
 void ccl_tune_pairs(cclComm_t comm, uint64_t bytes, uint64_t part_bytes, struct ccl_tune *tune);
 /* parts_ll on a GPU with 2^unit_lanes threads for 8 bytes of a part: blocks and data threads. */
 void ccl_tune_parts_ll(cclComm_t comm, uint64_t part_bytes, uint32_t unit_lanes, struct ccl_tune *tune);
+/* sum_words_W: the same, a thread for 8 bytes of all ranks. */
+void ccl_tune_sum_words(cclComm_t comm, uint64_t bytes, struct ccl_tune *tune);
 
 #endif

@@ -39,12 +39,12 @@ static const uint32_t kernel_bytes[FAKE_KERNELS] = {
 #undef CCL_K
 };
 
-/* ll_words_W as the kernel ll_W, from its arguments alone and what stands in device memory. */
+/* ll_words_W as the kernel ll_W, sum_words_W as parts_ll, from its arguments alone and what stands in device memory. */
 static void widen(const struct ccl_k_words_args *w, struct ccl_k_coll_args *a)
 {
     memcpy(a, (const void *)w->full, sizeof(*a));
     if (a->rank != w->rank || a->priv != w->priv || a->lay.adv != w->adv || a->lay.ll != w->ll || a->peer[(w->rank + 1) % a->n].ctl != w->peer[1]) {
-        fprintf(stderr, "FAILED: the arguments of ll_words_%u of rank %u differ from those in device memory\n", a->n, w->rank);
+        fprintf(stderr, "FAILED: the arguments of the kernel for words of %u ranks of rank %u differ from those in device memory\n", a->n, w->rank);
         abort();
     }
     a->src = w->src;
@@ -59,6 +59,18 @@ static void widen(const struct ccl_k_words_args *w, struct ccl_k_coll_args *a)
     a->desc.tile_m = w->tile_m;
     a->desc.tile_n = w->tile_n;
     a->desc.count = a->desc.ld = w->count;
+}
+
+static void widen_sum(const struct ccl_k_words_args *w, struct ccl_k_parts_args *p)
+{
+    widen(w, &p->c);
+    p->type = w->word1 >> 6 & 31;
+    p->esize = p->type == CCL_SUM_F32 ? 4 : 2;
+    p->redop = w->word1 >> 11 & 31;
+    p->parts = CCL_PARTS_REDUCE;
+    for (uint32_t r = 0; r < p->c.n; r++) {
+        p->pair[r] = (struct ccl_k_pair){0, w->part_bytes, 0, w->part_bytes};
+    }
 }
 
 #ifdef FAKE_CUDA
@@ -186,7 +198,10 @@ static int most_threads(const struct fake_function *f)
         return CCL_REDUCE_THREADS;
     }
 #endif
-    return strstr(f->name, "ll_") != NULL || f->kernel == CCL_KERNEL_parts_ll ? 544 : 512;
+    if (f->kernel > CCL_KERNEL_sum_words_2 + CCL_LL_FEW - 2) {
+        return CCL_SUM_FEW_THREADS + 32;
+    }
+    return strstr(f->name, "ll_") != NULL || f->kernel == CCL_KERNEL_parts_ll || f->kernel >= CCL_KERNEL_sum_words_2 ? 544 : 512;
 }
 
 int fake_function_attribute(int *value, int attribute, void *function)
@@ -267,13 +282,19 @@ int fake_launch(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned 
         return stream == NULL ? code : CCL_GPU_E_INVALID_HANDLE; /* loaded for another device than the stream's or the current one */
     }
     const bool words = f->kernel >= CCL_NUM_COMMON_KERNELS;
-    int kernel = words ? CCL_KERNEL_ll_2 + f->kernel - CCL_KERNEL_ll_words_2 : f->kernel;
+    const bool sums = f->kernel >= CCL_KERNEL_sum_words_2;
+    const int kernel = sums ? CCL_KERNEL_parts_ll : words ? CCL_KERNEL_ll_2 + f->kernel - CCL_KERNEL_ll_words_2 : f->kernel;
     struct fake_op *op = fake_op_new(OP_KERNEL, kernel_bytes[kernel]);
     ccl_host_kernel_fn run = ccl_host_kernels[kernel];
     memcpy(&op->function, &run, sizeof(run));
     op->grid = gx;
     if (words) {
-        widen(params[0], (struct ccl_k_coll_args *)op->args);
+        memset(op->args, 0, op->args_bytes);
+        if (sums) {
+            widen_sum(params[0], (struct ccl_k_parts_args *)op->args);
+        } else {
+            widen(params[0], (struct ccl_k_coll_args *)op->args);
+        }
         ((struct ccl_k_coll_args *)op->args)->desc.blocks = gx;
     } else {
         memcpy(op->args, params[0], op->args_bytes);

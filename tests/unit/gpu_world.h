@@ -161,7 +161,19 @@ static void words_4(const struct ccl_k_coll_args *a) { ccl_k_ll_words_4(&ranks[a
 static const kernel_fn words_of[] = {words_2, words_3, words_4};
 static uint64_t words_calls;
 
-/* As plan_words of src/coll/all_gather.c. */
+/* As fill of src/coll/words.c. */
+static __attribute__((unused)) struct ccl_k_words_args words_args(const struct ccl_k_coll_args *a, const struct ccl_k_coll_args *full)
+{
+    struct ccl_k_words_args w = {.full = (uint64_t)full, .priv = a->priv, .src = a->src, .dst = a->dst, .adv = (uint32_t)a->lay.adv,
+                                 .ll = (uint32_t)a->lay.ll, .part_bytes = (uint32_t)a->part_bytes, .rank = a->rank, .sig = a->sig, .div_mul = a->div_mul,
+                                 .word1 = a->desc.word1, .rows = (uint32_t)a->desc.rows, .count = (uint32_t)a->desc.count};
+    for (uint32_t d = 0; d < world; d++) {
+        w.peer[d] = ctl_table[(a->rank + d) % world];
+    }
+    return w;
+}
+
+/* As ccl_words_gather of src/coll/words.c. */
 static void set_words(struct rank *k)
 {
     const struct ccl_k_coll_args *a = &k->args;
@@ -169,13 +181,7 @@ static void set_words(struct rank *k)
     if ((a->flags & flat) != flat || ((a->part_bytes | a->src | a->dst) & 7) != 0 || a->dst_part != a->part_bytes) {
         return;
     }
-    k->words = (struct ccl_k_words_args){.full = (uint64_t)&k->full, .priv = a->priv, .src = a->src, .dst = a->dst,
-                                         .adv = (uint32_t)a->lay.adv, .ll = (uint32_t)a->lay.ll, .part_bytes = (uint32_t)a->part_bytes,
-                                         .rank = a->rank, .sig = a->sig, .div_mul = a->div_mul, .word1 = a->desc.word1,
-                                         .rows = (uint32_t)a->desc.rows, .count = (uint32_t)a->desc.count};
-    for (uint32_t d = 0; d < world; d++) {
-        k->words.peer[d] = ctl_table[(a->rank + d) % world];
-    }
+    k->words = words_args(a, &k->full);
     k->fn = words_of[world - 2];
     words_calls++;
 }

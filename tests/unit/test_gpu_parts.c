@@ -32,6 +32,7 @@ static const uint8_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 struct job {
     enum kind kind;
     uint32_t n, type, redop, root, count, scaled, in_place, threads, grid, shift[RANKS][2]; /* shift: of input and output */
+    uint32_t words; /* bit a rank: where its buffers allow, it runs sum_words_W */
 };
 
 static struct ccl_k_parts_args args[RANKS];
@@ -39,6 +40,16 @@ static uint64_t scalars[RANKS];
 static uint8_t want[RANKS][AREA], inputs[RANKS][RANKS * MOST_BYTES + 64], sources[RANKS][RANKS * MOST_BYTES + 64];
 
 static void run_parts(const struct ccl_k_coll_args *a) { ccl_k_parts_ll(&args[a->rank]); }
+
+static void sums_2(const struct ccl_k_coll_args *a) { ccl_k_sum_words_2(&ranks[a->rank].words); }
+static void sums_3(const struct ccl_k_coll_args *a) { ccl_k_sum_words_3(&ranks[a->rank].words); }
+static void sums_4(const struct ccl_k_coll_args *a) { ccl_k_sum_words_4(&ranks[a->rank].words); }
+static void sums_5(const struct ccl_k_coll_args *a) { ccl_k_sum_words_5(&ranks[a->rank].words); }
+static void sums_6(const struct ccl_k_coll_args *a) { ccl_k_sum_words_6(&ranks[a->rank].words); }
+static void sums_7(const struct ccl_k_coll_args *a) { ccl_k_sum_words_7(&ranks[a->rank].words); }
+static void sums_8(const struct ccl_k_coll_args *a) { ccl_k_sum_words_8(&ranks[a->rank].words); }
+static const kernel_fn sums_of[] = {sums_2, sums_3, sums_4, sums_5, sums_6, sums_7, sums_8};
+static uint64_t sums_calls;
 
 static uint32_t part_of(const struct job *j) { return j->count * sizes[j->type]; }
 static int gives(const struct job *j, uint32_t r) { return !kinds[j->kind].from_root || r == j->root; }
@@ -114,6 +125,12 @@ static void prepare_job(const struct job *j, uint32_t r)
         p->unit_lanes++;
     }
     ranks[r].fn = run_parts;
+    if (j->kind == ALL_REDUCE && j->n > 1 && (j->words >> r & 1) && j->redop == 0 && j->scaled == 0 && ((p->c.src | p->c.dst | part) & 7) == 0 &&
+        (j->type == CCL_SUM_F16 || j->type == CCL_SUM_F32 || j->type == CCL_SUM_BF16)) {
+        ranks[r].words = words_args(&p->c, &ranks[r].full);
+        ranks[r].fn = sums_of[j->n - 2];
+        sums_calls++;
+    }
     ranks[r].grid = j->grid;
     ranks[r].threads = j->threads + 32;
 }
@@ -193,6 +210,12 @@ static void draw_job(struct job *j, uint32_t n)
         j->redop = dice(5);
         j->scaled = j->redop == 0 ? dice(3) : 0;
     }
+    if (j->kind == ALL_REDUCE && dice(2)) {
+        j->type = (const uint32_t[]){CCL_SUM_F16, CCL_SUM_F32, CCL_SUM_BF16}[dice(3)];
+        j->count = (1 + dice(dice(3) ? 4 : MOST_BYTES / 16)) * 8 / sizes[j->type];
+        j->redop = j->scaled = 0;
+        j->words = dice(3) ? ~0u : dice(1u << n);
+    }
     j->in_place = dice(2);
     j->threads = dice(2) ? 64 : 96;
     j->grid = 1 + dice(GRID); /* threads may have several units, or none */
@@ -254,6 +277,10 @@ int main(int argc, char **argv)
             fail_job(n, dice(n), 0);
             fail_job(n, dice(n), 1);
         }
+    }
+    if (sums_calls == 0) {
+        printf("FAILED: sum_words_W never ran\n");
+        failures++;
     }
     if (failures == 0) {
         printf("ok\n");
