@@ -12,6 +12,7 @@
 
 #include "gemm_nvidia.h"
 #include "matrix_cores.h"
+#include "wgmma_pair.h"
 
 #define WGMMA_THREADS 384
 #define WGMMA_ROWS 128
@@ -55,16 +56,6 @@ CCL_DEVICE void wgmma_barrier_wait(uint32_t bar, uint32_t parity)
                      : "=r"(over)
                      : "r"(bar), "r"(parity)
                      : "memory");
-    }
-}
-
-/* Threads of one of the two warpgroups that multiply: barriers 1 and 2. */
-CCL_DEVICE void wgmma_group_sync(void)
-{
-    if (ccl_tid() < 256) {
-        asm volatile("bar.sync 1, 128;" ::: "memory");
-    } else {
-        asm volatile("bar.sync 2, 128;" ::: "memory");
     }
 }
 
@@ -178,13 +169,22 @@ CCL_DEVICE void wgmma_multiply(uint32_t form, float d[128], uint64_t a, uint64_t
     }
 }
 
-/* Where a warpgroup is in the ring of stages, from tile to tile. full, empty: barriers of stage 0. */
+/* Where a warpgroup is in the ring of stages, from tile to tile. full, empty: barriers of stage 0; other: empty of the other block of a pair, 0: there is none. */
 struct wgmma_ring {
-    uint32_t full, empty, stage, parity;
+    uint32_t full, empty, other, stage, parity;
 };
 
+/* One thread of a warpgroup: this stage may be loaded again, by either block of a pair. */
+CCL_DEVICE void wgmma_release(const struct wgmma_ring *ring, uint32_t stage, bool pair)
+{
+    wgmma_barrier_arrive(ring->empty + 8 * stage);
+    if (pair) {
+        wgmma_pair_arrive(ring->other + 8 * stage);
+    }
+}
+
 /* Sums of the tile: 64 rows of a warpgroup, one K block multiplied while the next one is issued. shared: the stages. */
-CCL_DEVICE void wgmma_sums(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, uint32_t shared, struct wgmma_ring *ring, float d[128])
+CCL_DEVICE void wgmma_sums(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, uint32_t shared, struct wgmma_ring *ring, bool pair, float d[128])
 {
     const bool km = g->a_layout == CCL_GEMM_K_OUTER, kn = g->b_layout == CCL_GEMM_K_OUTER;
     const uint32_t form = (tile->cols > WGMMA_NARROW ? 8 : 0) + (g->type == CCL_GEMM_BF16 ? 4 : 0) + (km ? 2 : 0) + (kn ? 1 : 0);
@@ -200,7 +200,7 @@ CCL_DEVICE void wgmma_sums(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, 
         wgmma_multiply(form, d, a + stage * (WGMMA_STAGE_BYTES >> 4), b + stage * (WGMMA_STAGE_BYTES >> 4), kb);
         WGMMA_WAIT_GROUPS(1); /* the block before is multiplied */
         if (kb != 0 && ccl_tid() % 128 == 0) {
-            wgmma_barrier_arrive(ring->empty + 8 * last);
+            wgmma_release(ring, last, pair);
         }
         last = stage;
         stage = stage + 1 == WGMMA_STAGES ? 0 : stage + 1;
@@ -208,7 +208,7 @@ CCL_DEVICE void wgmma_sums(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, 
     }
     WGMMA_WAIT_GROUPS(0);
     if (ccl_tid() % 128 == 0) {
-        wgmma_barrier_arrive(ring->empty + 8 * last);
+        wgmma_release(ring, last, pair);
     }
     ring->stage = stage;
     ring->parity = parity;
@@ -244,13 +244,13 @@ CCL_DEVICE void wgmma_bias(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, 
     }
 }
 
-/* Bias and rounding; through shared memory, 64 columns at a time, so that stores have 16 bytes and rows of 128. box: of the warpgroup.
+/* Bias and rounding; through shared memory, 64 columns at a time, so that stores have 16 bytes and rows of 128. box: of the warpgroup; each warp has its own 16 rows of it.
  * WGMMA_PLACE(tile, d): place d of tile->more further ones. */
 CCL_DEVICE void wgmma_store(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, uint32_t box, float d[128], GEMM_HOOK hook)
 {
-    const uint32_t t = ccl_tid() % 128, lane = t % 32, group = ccl_tid() / 128 - 1;
+    const uint32_t lane = ccl_tid() % 32, first = ccl_tid() % 128 / 32 * 16, group = ccl_tid() / 128 - 1;
     /* Lanes 0-7, 8-15, .. name rows of the four matrices: rows 0-7, 8-15 of one chunk, then of the next. */
-    const uint32_t row = t / 32 * 16 + lane % 16, chunk = lane / 16;
+    const uint32_t row = first + lane % 16, chunk = lane / 16;
     const bool bf16 = g->type == CCL_GEMM_BF16;
     if (g->bias_kind != CCL_GEMM_NO_BIAS) {
         wgmma_bias(g, tile, d);
@@ -267,10 +267,10 @@ CCL_DEVICE void wgmma_store(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile,
                          "r"(gemm_pack(e[0], e[1], bf16)), "r"(gemm_pack(e[2], e[3], bf16)), "r"(gemm_pack(e[4], e[5], bf16)), "r"(gemm_pack(e[6], e[7], bf16))
                          : "memory");
         }
-        wgmma_group_sync();
+        __syncwarp();
 #pragma unroll
         for (uint32_t i = 0; i < 4; i++) {
-            const uint32_t r = t / 8 + 16 * i, c = t % 8, column = q * 64 + c * 8;
+            const uint32_t r = first + lane / 8 + 4 * i, c = lane % 8, column = q * 64 + c * 8;
             ccl_vec16 v;
             asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
                          : "=r"(v.lane[0]), "=r"(v.lane[1]), "=r"(v.lane[2]), "=r"(v.lane[3])
@@ -284,7 +284,7 @@ CCL_DEVICE void wgmma_store(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile,
                 }
             }
         }
-        wgmma_group_sync(); /* the box has been read */
+        __syncwarp(); /* the rows have been read */
     }
 }
 

@@ -55,10 +55,11 @@
 #define CCL_MATMUL_CDNA_KERNEL_LIST(X) \
     CCL_MATMUL_FORMS(X, matmul)        \
     CCL_MATMUL_FORMS(X, matmul_km)
-/* NVIDIA: one for all. */
+/* NVIDIA: one for all; on sm_90a a second one, for large products. */
 #define CCL_MATMUL_CUDA_KERNEL_LIST(X)            \
     X(matmul_mma, struct ccl_k_matmul_args)       \
-    X(matmul_wgmma, struct ccl_k_matmul_tma_args)
+    X(matmul_wgmma, struct ccl_k_matmul_tma_args) \
+    X(matmul_wgmma_pairs, struct ccl_k_matmul_tma_args)
 #define CCL_MATMUL_KERNEL_LIST(X)  \
     CCL_MATMUL_CDNA_KERNEL_LIST(X) \
     CCL_MATMUL_CUDA_KERNEL_LIST(X)

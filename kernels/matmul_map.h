@@ -35,6 +35,7 @@ struct ccl_k_map {
     uint32_t own_fetched;  /* the own shard is copied to the workspace too */
     uint32_t pushes;       /* fetches are stores of own units to the peers: 1 */
     uint32_t rotated;      /* by columns: sums begin with the group that holds this rank's first column */
+    uint32_t pairs;        /* tiles 2 i and 2 i + 1 are of one column: all bands are even */
     uint32_t tiles, fetches; /* tasks of this rank */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The kernel of matmul.hip on sm_90a, over the core of gemm_wgmma.h. The first thread of a block takes tiles, waits for A and loads it, that of its second warp loads
+ * The kernels of matmul.hip on sm_90a, over the core of gemm_wgmma.h: for blocks alone and for pairs (wgmma_pair.h). The first thread of a block takes tiles, waits for A and loads it, that of its second warp loads
  * B, both up to a tile ahead of the two warpgroups that multiply. In the first blocks in, that of the third warp fetches meanwhile, or, where it cannot, all threads do
  * before. Tensor maps come with the arguments; those of peers' shards are made when the peer is met. */
 #include "matrix_cores.h"
@@ -36,8 +36,10 @@ struct wgmma_slot {
 struct wgmma_pipe {
     uint64_t full[WGMMA_STAGES], empty[WGMMA_STAGES]; /* stages */
     uint64_t taken[WGMMA_SLOTS], stored[WGMMA_SLOTS]; /* slots */
+    uint64_t mailed[WGMMA_SLOTS]; /* second block of a pair: the first one has said which tiles are next, */
     uint64_t fetched;
     struct wgmma_slot slot[WGMMA_SLOTS];
+    uint32_t mail[WGMMA_SLOTS];   /* here */
 };
 
 /* A map of the shard of a peer that has been met, in memory of the block. made: bit a rank. */
@@ -134,8 +136,31 @@ CCL_DEVICE void wgmma_await(struct matmul_feed *f, uint32_t unit, uint32_t at)
     }
 }
 
+#define WGMMA_NO_TILE 0xfffffffeu /* first of two numbers behind all tiles */
+
+/* The i-th tile of this block, by ticket. The first block of a pair draws for both, so that they end together: only one of them may be told to stop, and neither can load B alone. */
+CCL_DEVICE uint32_t wgmma_take(const struct ccl_k_matmul_args *a, struct matmul_shared *sh, struct wgmma_pipe *pipe, uint32_t i, bool pair)
+{
+    const uint32_t mailed = gemm_shared_addr(&pipe->mailed[i % WGMMA_SLOTS]), mail = gemm_shared_addr(&pipe->mail[i % WGMMA_SLOTS]);
+    uint32_t item = WGMMA_NO_TILE;
+    if (pair && wgmma_half() != 0) {
+        wgmma_pair_acquire(mailed, i / WGMMA_SLOTS % 2);
+        item = *(const volatile uint32_t *)&pipe->mail[i % WGMMA_SLOTS];
+        wgmma_pair_release(wgmma_addr_of(0, gemm_shared_addr(&pipe->stored[i % WGMMA_SLOTS])));
+        return item + 1;
+    }
+    if (!matmul_stopped_one(a, sh)) {
+        item = (uint32_t)ccl_add_relaxed_agent_u64((uint64_t)&matmul_state(a)->tile, 1) * (pair ? 2 : 1);
+    }
+    if (pair) {
+        wgmma_pair_store(wgmma_addr_of(1, mail), item);
+        wgmma_pair_release(wgmma_addr_of(1, mailed));
+    }
+    return item;
+}
+
 /* The thread that takes tiles and loads A. What it does for a K block must take less time than multiplying one. */
-CCL_DEVICE void wgmma_load_a(const struct ccl_k_matmul_tma_args *args, struct matmul_shared *sh, struct wgmma_pipe *pipe, uint32_t memory)
+CCL_DEVICE void wgmma_load_a(const struct ccl_k_matmul_tma_args *args, struct matmul_shared *sh, struct wgmma_pipe *pipe, uint32_t memory, bool pair)
 {
     const struct ccl_k_matmul_args *a = &args->all;
     const uint32_t full = gemm_shared_addr(pipe->full), empty = gemm_shared_addr(pipe->empty), k = a->map.k, blocks = (k + WGMMA_BLOCK_K - 1) / WGMMA_BLOCK_K;
@@ -146,16 +171,21 @@ CCL_DEVICE void wgmma_load_a(const struct ccl_k_matmul_tma_args *args, struct ma
         struct wgmma_slot *slot = &pipe->slot[i % WGMMA_SLOTS];
         struct wgmma_source source = {0, 0};
         struct matmul_feed feed = {a, sh, 0};
-        wgmma_barrier_wait(gemm_shared_addr(&pipe->stored[i % WGMMA_SLOTS]), i / WGMMA_SLOTS % 2 ^ 1);
+        if (pair) { /* the other block has read its mail, too */
+            wgmma_pair_acquire(gemm_shared_addr(&pipe->stored[i % WGMMA_SLOTS]), i / WGMMA_SLOTS % 2 ^ 1);
+        } else {
+            wgmma_barrier_wait(gemm_shared_addr(&pipe->stored[i % WGMMA_SLOTS]), i / WGMMA_SLOTS % 2 ^ 1);
+        }
         if (a->kind != CCL_MATMUL_IS_LOCAL) {
-            item = matmul_stopped_one(a, sh) ? UINT32_MAX : (uint32_t)ccl_add_relaxed_agent_u64((uint64_t)&matmul_state(a)->tile, 1);
+            item = wgmma_take(a, sh, pipe, i, pair);
         }
         uint32_t last = item >= a->map.tiles;
         if (!last) {
             matmul_place_tile(a, item, 0, &slot->tile, &slot->column);
             slot->tile.k0 = 0;
             slot->tile.k1 = k;
-            last = !wgmma_find(args, sh, slot->tile.unit, &made, &source, &feed.ready);
+            /* Failed: of a pair, the other block needs this one's half of B, so the rows of the own shard are multiplied and not stored. */
+            last = !wgmma_find(args, sh, slot->tile.unit, &made, &source, &feed.ready) && !pair;
         }
         slot->last = last;
         const uint32_t unit = slot->tile.unit, boxes = km ? (slot->tile.rows + 63) / 64 : 1; /* a box outside of the matrix would be slow */
@@ -186,14 +216,14 @@ CCL_DEVICE void wgmma_load_a(const struct ccl_k_matmul_tma_args *args, struct ma
     }
 }
 
-/* The thread that loads B. */
-CCL_DEVICE void wgmma_load_b(const struct ccl_k_matmul_tma_args *args, struct wgmma_pipe *pipe, uint32_t memory)
+/* The thread that loads B; of a pair, every second box of it for both. */
+CCL_DEVICE void wgmma_load_b(const struct ccl_k_matmul_tma_args *args, struct wgmma_pipe *pipe, uint32_t memory, bool pair)
 {
     const struct ccl_k_gemm *g = &args->all.gemm;
     const uint32_t full = gemm_shared_addr(pipe->full), empty = gemm_shared_addr(pipe->empty), blocks = (args->all.map.k + WGMMA_BLOCK_K - 1) / WGMMA_BLOCK_K;
-    const uint32_t nk_bytes = args->b_rows * WGMMA_BLOCK_K * 2;
     const uint64_t map = (uint64_t)&args->b;
     const bool kn = g->b_layout == CCL_GEMM_K_OUTER;
+    const uint32_t columns = kn ? 64 : args->b_rows, box_bytes = columns * WGMMA_BLOCK_K * 2, half = pair ? wgmma_half() : 0;
     uint32_t stage = 0, parity = 1;
     for (uint32_t i = 0;; i++) {
         const struct wgmma_slot *slot = &pipe->slot[i % WGMMA_SLOTS];
@@ -201,13 +231,17 @@ CCL_DEVICE void wgmma_load_b(const struct ccl_k_matmul_tma_args *args, struct wg
         if (slot->last) {
             return;
         }
-        const uint32_t col = slot->tile.col, boxes = (slot->tile.cols + 63) / 64, bytes = kn ? boxes * WGMMA_BOX_BYTES : nk_bytes;
+        const uint32_t col = slot->tile.col, boxes = kn || pair ? (slot->tile.cols + columns - 1) / columns : 1, bytes = boxes * box_bytes; /* none outside of the matrix */
         wgmma_barrier_arrive(gemm_shared_addr(&pipe->stored[i % WGMMA_SLOTS]));
         for (uint32_t kb = 0, at = 0; kb < blocks; kb++, at += WGMMA_BLOCK_K) {
             const uint32_t to = memory + stage * WGMMA_STAGE_BYTES + WGMMA_A_BYTES, bar = full + 8 * stage;
             wgmma_barrier_wait(empty + 8 * stage, parity);
             wgmma_barrier_expect(bar, bytes);
-            if (!kn) {
+            if (pair) {
+                for (uint32_t c = half; c < boxes; c += 2) {
+                    wgmma_load_box_both(to + c * box_bytes, map, bar, kn ? col + c * columns : at, kn ? at : col + c * columns);
+                }
+            } else if (!kn) {
                 wgmma_load_box(to, map, bar, at, col);
             } else {
 #pragma unroll
@@ -261,10 +295,11 @@ CCL_DEVICE void wgmma_fetch(const struct ccl_k_matmul_tma_args *args, struct mat
 }
 
 /* A warpgroup that multiplies. */
-CCL_DEVICE void wgmma_consume(const struct ccl_k_matmul_args *a, struct matmul_shared *sh, struct wgmma_pipe *pipe, uint32_t memory)
+CCL_DEVICE void wgmma_consume(const struct ccl_k_matmul_args *a, struct matmul_shared *sh, struct wgmma_pipe *pipe, uint32_t memory, bool pair)
 {
     const struct wgmma_hook hook = {a, sh};
-    struct wgmma_ring ring = {gemm_shared_addr(pipe->full), gemm_shared_addr(pipe->empty), 0, 0};
+    const uint32_t empty = gemm_shared_addr(pipe->empty);
+    struct wgmma_ring ring = {gemm_shared_addr(pipe->full), empty, pair ? wgmma_addr_of(1 - wgmma_half(), empty) : 0, 0, 0};
     const uint32_t c = memory + WGMMA_C_AT + (ccl_tid() / 128 - 1) * WGMMA_BOX_BYTES;
     float d[128];
     for (uint32_t i = 0;; i++) {
@@ -274,7 +309,7 @@ CCL_DEVICE void wgmma_consume(const struct ccl_k_matmul_args *a, struct matmul_s
             return;
         }
         CCL_TRACE_NOTE_BEGIN(from);
-        wgmma_sums(&a->gemm, &slot->tile, memory, &ring, d);
+        wgmma_sums(&a->gemm, &slot->tile, memory, &ring, pair, d);
         if (*(const volatile uint32_t *)&sh->bad == CCL_BAD_NONE) { /* what a wait has found came before the loads of that block */
             wgmma_store(&a->gemm, &slot->tile, c, d, &hook);
             if (a->kind != CCL_MATMUL_IS_LOCAL) { /* that one has no number */
@@ -290,44 +325,69 @@ CCL_DEVICE void wgmma_consume(const struct ccl_k_matmul_args *a, struct matmul_s
 
 extern __shared__ __align__(1024) char matmul_memory[]; /* WGMMA_SHARED_BYTES, of the launch */
 
-extern "C" __global__ void __launch_bounds__(WGMMA_THREADS, 1) ccl_k_matmul_wgmma(const __grid_constant__ struct ccl_k_matmul_tma_args args)
+CCL_DEVICE void wgmma_init(const struct ccl_k_matmul_args *a, struct wgmma_pipe *pipe, bool pair)
 {
-    CCL_SHARED struct matmul_shared shared_;
-    CCL_SHARED struct wgmma_pipe pipe;
-    const struct ccl_k_matmul_args *a = &args.all;
-    struct matmul_shared *const sh = &shared_;
+    const uint32_t mails = pair && a->kind != CCL_MATMUL_IS_LOCAL && wgmma_half() == 0;
+    for (uint32_t i = 0; i < WGMMA_STAGES; i++) {
+        wgmma_barrier_init(gemm_shared_addr(&pipe->full[i]), 2);
+        wgmma_barrier_init(gemm_shared_addr(&pipe->empty[i]), pair ? 4 : 2);
+    }
+    for (uint32_t i = 0; i < WGMMA_SLOTS; i++) {
+        wgmma_barrier_init(gemm_shared_addr(&pipe->taken[i]), 1);
+        wgmma_barrier_init(gemm_shared_addr(&pipe->stored[i]), 9 + mails);
+        wgmma_barrier_init(gemm_shared_addr(&pipe->mailed[i]), 1);
+    }
+    wgmma_barrier_init(gemm_shared_addr(&pipe->fetched), 1);
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    wgmma_fence_loads();
+}
+
+/* All of a block. Neither block of a pair touches the other before that has its barriers, or leaves while the other may still touch it; it waits there for nothing else. */
+CCL_DEVICE void wgmma_block(const struct ccl_k_matmul_tma_args *args, struct matmul_shared *sh, struct wgmma_pipe *pipe, bool pair)
+{
+    const struct ccl_k_matmul_args *a = &args->all;
     const uint32_t memory = (gemm_shared_addr(matmul_memory) + WGMMA_ALIGN - 1) / WGMMA_ALIGN * WGMMA_ALIGN, t = ccl_tid();
     if (t == 0) {
-        for (uint32_t i = 0; i < WGMMA_STAGES; i++) {
-            wgmma_barrier_init(gemm_shared_addr(&pipe.full[i]), 2);
-            wgmma_barrier_init(gemm_shared_addr(&pipe.empty[i]), 2);
-        }
-        for (uint32_t i = 0; i < WGMMA_SLOTS; i++) {
-            wgmma_barrier_init(gemm_shared_addr(&pipe.taken[i]), 1);
-            wgmma_barrier_init(gemm_shared_addr(&pipe.stored[i]), 9);
-        }
-        wgmma_barrier_init(gemm_shared_addr(&pipe.fetched), 1);
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-        wgmma_fence_loads();
+        wgmma_init(a, pipe, pair);
     }
+    wgmma_pair_here(pair);
     matmul_begin(a, sh); /* has a barrier */
+    wgmma_pair_met(pair);
     if (t < 128) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(WGMMA_LOAD_REGISTERS));
         if (t == 0) {
-            wgmma_load_a(&args, sh, &pipe, memory);
+            wgmma_load_a(args, sh, pipe, memory, pair);
         } else if (t == 32) {
-            wgmma_load_b(&args, &pipe, memory);
-        } else if (t == WGMMA_FETCH_THREAD && matmul_position(sh) < args.fetchers) {
-            wgmma_fetch(&args, sh, &pipe, memory);
+            wgmma_load_b(args, pipe, memory, pair);
+        } else if (t == WGMMA_FETCH_THREAD && matmul_position(sh) < args->fetchers) {
+            wgmma_fetch(args, sh, pipe, memory);
         }
         __syncwarp();
         asm volatile("bar.sync %0, %1;" ::"n"(WGMMA_LEAVE), "n"(WGMMA_THREADS) : "memory"); /* as ccl_block_release_system */
+        wgmma_pair_here(pair);
         if (t == 0 && a->kind != CCL_MATMUL_IS_LOCAL) {
             matmul_leave_one(a, sh);
         }
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(WGMMA_SUM_REGISTERS));
-        wgmma_consume(a, sh, &pipe, memory);
+        wgmma_consume(a, sh, pipe, memory, pair);
         asm volatile("bar.arrive %0, %1;" ::"n"(WGMMA_LEAVE), "n"(WGMMA_THREADS) : "memory");
+        wgmma_pair_here(pair);
     }
+    wgmma_pair_met(pair);
+}
+
+extern "C" __global__ void __launch_bounds__(WGMMA_THREADS, 1) ccl_k_matmul_wgmma(const __grid_constant__ struct ccl_k_matmul_tma_args args)
+{
+    CCL_SHARED struct matmul_shared shared;
+    CCL_SHARED struct wgmma_pipe pipe;
+    wgmma_block(&args, &shared, &pipe, false);
+}
+
+/* Tiles 2 i and 2 i + 1 are of one column (map.pairs), and the grid is even. */
+extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(WGMMA_THREADS, 1) ccl_k_matmul_wgmma_pairs(const __grid_constant__ struct ccl_k_matmul_tma_args args)
+{
+    CCL_SHARED struct matmul_shared shared;
+    CCL_SHARED struct wgmma_pipe pipe;
+    wgmma_block(&args, &shared, &pipe, true);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "coll/coll.h"
+#include "util/config.h"
 #include "util/log.h"
 
 static const char *who_of(enum ccl_matmul_op op) { return op == CCL_ALL_GATHER_MATMUL ? "cclAllGatherMatmul" : "cclMatmulAllGather"; }
@@ -25,7 +26,8 @@ struct ccl_matmul_world ccl_matmul_world(cclComm_t comm)
                                      .blocks = comm->props.is_host ? comm->agreed.blocks : gpu_blocks(comm),
                                      .auto_blocks = comm->props.is_host ? comm->agreed.host_blocks : gpu_blocks(comm),
                                      .one_device = comm->agreed.shared_ring,
-                                     .shared_host = comm->agreed.shared_host};
+                                     .shared_host = comm->agreed.shared_host,
+                                     .pairs = ccl_env_get()->matmul_pairs};
 }
 
 /* The caller leaves everything open that a table can choose. */

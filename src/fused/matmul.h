@@ -28,6 +28,7 @@ struct ccl_matmul_world {
     int auto_blocks; /* that pay */
     bool one_device; /* all ranks are on it: what peers have is as near as the own */
     bool shared_host; /* the heap is host memory */
+    int pairs;        /* core wgmma: pairs of blocks share B. 0: never; 1: wherever tiles can be paired; CCL_UNSET: where it pays */
 };
 
 /* Memory that a call needs, or a workspace has, of each kind. */

@@ -6,13 +6,14 @@
 #include <string.h>
 
 /* AMD has a kernel for each form. */
-static enum ccl_kernel kernel_of(const struct ccl_matmul_world *world, const struct ccl_k_gemm *g)
+static enum ccl_kernel kernel_of(const struct ccl_matmul_world *world, const struct ccl_k_matmul_args *a)
 {
+    const struct ccl_k_gemm *g = &a->gemm;
     const int km = g->a_layout == CCL_GEMM_K_OUTER, bf16 = g->type == CCL_GEMM_BF16, kn = g->b_layout == CCL_GEMM_K_OUTER;
     if (world->is_host) {
         return CCL_KERNEL_matmul;
     }
-    return world->core == CCL_MATRIX_CORE_wgmma ? CCL_KERNEL_matmul_wgmma
+    return world->core == CCL_MATRIX_CORE_wgmma ? (a->map.pairs ? CCL_KERNEL_matmul_wgmma_pairs : CCL_KERNEL_matmul_wgmma)
            : world->core == CCL_MATRIX_CORE_mma ? CCL_KERNEL_matmul_mma
                                                 : (enum ccl_kernel)(CCL_KERNEL_matmul_nk_f16 + 4 * km + 2 * bf16 + kn);
 }
@@ -27,6 +28,7 @@ static cclResult_t make_maps(cclComm_t comm, const struct cclMatmulWorkspace *ws
     const void *staged = ccl_matmul_space(ws) + ws->stage_off;
     memset(t, 0, offsetof(struct ccl_k_matmul_tma_args, all));
     t->b_rows = map->tile_n <= CCL_WGMMA_NARROW ? CCL_WGMMA_NARROW : ccl_matmul_core(&(struct ccl_matmul_world){.core = CCL_MATRIX_CORE_wgmma})->tile_n;
+    t->b_rows /= map->pairs ? 2 : 1; /* each block loads its half */
     t->all = *a;
     CCL_TRY(comm->rt->tensor_map(&t->own, (const void *)a->gemm.a, rows, cols, a->gemm.lda, CCL_WGMMA_ROWS, 0));
     if (a->source != CCL_A_REMOTE && km) {
@@ -58,7 +60,7 @@ cclResult_t ccl_matmul_launch(cclComm_t comm, const struct cclMatmulWorkspace *w
     if (maps) {
         CCL_TRY(make_maps(comm, ws, a, &with_maps));
     }
-    const struct ccl_launch l = {.kernel = kernel_of(&world, &a->gemm),
+    const struct ccl_launch l = {.kernel = kernel_of(&world, a),
                                  .device = comm->device,
                                  .traced = comm->trace != NULL && ws->plan.effective.trace != 0,
                                  .grid = ws->plan.grid,

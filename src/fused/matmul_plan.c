@@ -17,6 +17,8 @@
 #define BULK_FETCHERS 24 /* boxes of 16 KiB on their way, enough for a link of 50 GB/s */
 #define BULK_FETCHERS_LEAST 6 /* of a rank, where several share that link */
 #define MOST_FETCHED (1u << 28) /* elements of a fetch that a GPU's threads count in 32 bits */
+#define PAIRS_ROUNDS 4   /* of tiles, at least: a round of pairs is a large step where there are few */
+#define PAIRS_BLOCKS 16  /* at least: a cluster lies within a part of the device, and a block may be left over in each of 8, so some pair always finds a place */
 #define FINEST_TILE 32u  /* that a workspace made without a config has ready words for */
 #define FINEST_TILE_K 64u
 
@@ -91,6 +93,16 @@ static void choose_algorithm(const struct ccl_matmul_world *world, enum ccl_matm
     }
 }
 
+/* Two blocks may take two tiles of a column at a time (map.pairs). */
+static bool wants_pairs(const struct ccl_matmul_world *world, const cclCallConfig_t *c, const struct ccl_k_map *map)
+{
+    const uint32_t own = ccl_map_own(map), units = ccl_map_units(map);
+    const int blocks = c->comm_sms != CCL_UNSET ? c->comm_sms : world->auto_blocks;
+    const bool even = own % 2 == 0 && units % 2 == 0 && blocks % 2 == 0 && (c->group_m == CCL_UNSET || c->group_m % 2 == 0);
+    const bool pays = (uint64_t)units * map->tiles_n >= (uint64_t)PAIRS_ROUNDS * (uint64_t)blocks;
+    return !world->is_host && world->core == CCL_MATRIX_CORE_wgmma && even && blocks >= PAIRS_BLOCKS && (world->pairs == CCL_UNSET ? pays : world->pairs != 0);
+}
+
 static cclResult_t fill_map(const char *who, const struct ccl_matmul_world *world, const cclCallConfig_t *c, struct ccl_k_map *map)
 {
     const bool hbm = c->algorithm == cclAlgoHbmBuffer;
@@ -122,7 +134,8 @@ static cclResult_t fill_map(const char *who, const struct ccl_matmul_world *worl
      * together. Core wgmma: by two at least, since with one no two blocks that run at the same time share B. */
     const bool wgmma = !world->is_host && world->core == CCL_MATRIX_CORE_wgmma;
     const uint32_t patch = world->is_host ? 4 : wgmma ? 16 : 8, blocks = world->is_host ? 1 : (uint32_t)world->auto_blocks / map->tiles_n;
-    const uint32_t fewest = wgmma ? 2 : 1, at_once = blocks > fewest ? blocks : fewest;
+    map->pairs = wants_pairs(world, c, map);
+    const uint32_t fewest = wgmma ? 2 : 1, at_once = blocks > fewest ? blocks - (map->pairs ? blocks % 2 : 0) : fewest;
     const uint32_t band = map->own_fetched && world->shared_host ? at_once : patch;
     map->group_m = c->group_m != CCL_UNSET ? (uint32_t)c->group_m : own != 0 ? (own < band ? own : band) : 1;
     map->group_remote = map->columns && c->group_m != CCL_UNSET ? (uint32_t)c->group_m : rest == 0 ? 1 : at_once < rest ? at_once : rest;
@@ -146,6 +159,7 @@ static cclResult_t choose_grid(const char *who, const struct ccl_matmul_world *w
 {
     const uint32_t tasks = world->is_host || plan->map.tiles > plan->map.fetches ? plan->map.tiles : plan->map.fetches;
     int grid = c->comm_sms != CCL_UNSET ? c->comm_sms : least(world->auto_blocks, tasks);
+    grid += plan->map.pairs ? grid % 2 : 0;
     CCL_CHECK(c->num_fetch_sms == CCL_UNSET || (c->num_fetch_sms >= 1 && c->num_fetch_sms <= grid), cclInvalidArgument, CCL_COLL,
               "%s: config: num_fetch_sms is %d, but there are %d blocks (comm_sms)", who, c->num_fetch_sms, grid);
     if (plan->map.fetches != 0) {

@@ -93,6 +93,9 @@ const char *ccl_matmul_prove(const struct ccl_k_map *map, const struct ccl_matmu
     if ((own != 0 && map->group_m > own) || (rest != 0 && map->group_remote > rest)) {
         return "group_m exceeds the rows of tiles";
     }
+    if (map->pairs && (own % 2 != 0 || rest % 2 != 0 || (own != 0 && map->group_m % 2 != 0) || (rest != 0 && map->group_remote % 2 != 0))) {
+        return "two tiles of a pair may be of two columns";
+    }
     if ((uint64_t)units * map->tiles_n != map->tiles || map->tiles > 0x7fffffffu) {
         return "there are not as many tile tasks as tiles, or too many";
     }

@@ -229,7 +229,7 @@ static cclResult_t find_matrix_core(struct ccl_gpu_device *d)
         return try_matrix_core(d, CCL_MATRIX_CORE_cdna, CCL_FIRST_MATMUL_KERNEL, CCL_KERNEL_matmul_mma - 1);
     }
     CCL_TRY(try_matrix_core(d, CCL_MATRIX_CORE_mma, CCL_KERNEL_matmul_mma, CCL_KERNEL_matmul_mma));
-    return ccl_gpu.tensor_map == NULL ? cclSuccess : try_matrix_core(d, CCL_MATRIX_CORE_wgmma, CCL_KERNEL_matmul_wgmma, CCL_KERNEL_matmul_wgmma);
+    return ccl_gpu.tensor_map == NULL ? cclSuccess : try_matrix_core(d, CCL_MATRIX_CORE_wgmma, CCL_KERNEL_matmul_wgmma, CCL_KERNEL_matmul_wgmma_pairs);
 }
 
 cclResult_t ccl_gpu_load_kernels(struct ccl_gpu_device *d)

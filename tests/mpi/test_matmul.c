@@ -2,9 +2,11 @@
  *
  * Proves that both fused products are right within the bound of their type for shapes that divide by the tiles and that do not, by rows and by columns, with one row or one
  * column, with bias and pads, in every kind of memory, and that every algorithm, tile and layout gives the same bits on all ranks; with ranks that come
- * late; and call behind call with inputs that change in stream order, in one workspace. */
+ * late; and call behind call with inputs that change in stream order, in one workspace; with an even number of rows of tiles, several of each block and deeper than its
+ * stages, which pairs of blocks of sm_90a take. */
 /* CTEST: ranks 2 3 4 8; labels mpi host quick; timeout 60; args small */
 /* CTEST: ranks 1 3; labels mpi host; timeout 120; args full; gpu 1 2 3 */
+/* CTEST: ranks 2; labels mpi host; timeout 60; args pairs; gpu 1 2 3 5; env CCL_MATMUL_PAIRS=1; name pairs */
 /* CTEST: ranks 2 3; labels mpi host; timeout 60; args behind; gpu 0; env CCL_HOST_THREADS=3; name threads */
 #include <string.h>
 
@@ -141,6 +143,28 @@ static void each_way(const struct shape *s, size_t tiles)
     }
 }
 
+/* Every way and several tiles; layout of B, type and bias turn. The last column of tiles has 8 columns. Now and then a rank comes late. */
+static void in_pairs(void)
+{
+    static const struct shape deep = {256, 264, 520, 1}, flat = {130, 264, 24, 0};
+    static const int tiles[3] = {0, 1, 4};
+    unsigned turn = 0;
+    for (int i = 0; i < 4; i++) {
+        for (int gather = cclGatherRows; gather <= cclGatherOutput; gather++) {
+            const struct tp_case t = tp_make_case(i < 3 ? &deep : &flat, gather, (unsigned)i * 3 + (unsigned)gather);
+            const size_t ways = gather == cclGatherOutput ? 1 : gather == cclGatherColumns ? TP_WAYS - 1 : TP_WAYS;
+            bool is_first = true;
+            for (size_t way = 0; way < ways; way++) {
+                if (tp_has_way(gather, tp_ways[way])) {
+                    tm_sleep_ms((unsigned)tm_rank == turn % 4 ? 5 : 0);
+                    one(&t, tp_ways[way], gpu_tiles[tiles[turn++ % 3]], gather == cclGatherOutput ? CCL_UNSET : 1, &tp_a[TM_HEAP], &tp_c[TM_HEAP], is_first);
+                    is_first = false;
+                }
+            }
+        }
+    }
+}
+
 #define DEPTH 12
 
 /* Calls enqueued one behind the other: A is overwritten in stream order right behind each, in one workspace, with shapes that need less than it has. */
@@ -245,6 +269,8 @@ int main(int argc, char **argv)
         each_way(&tails, 2);
     } else if (tm_has_arg("wrap")) {
         wrap(2600);
+    } else if (tm_has_arg("pairs")) {
+        in_pairs();
     } else if (tm_has_arg("behind")) {
         several_behind();
     } else {

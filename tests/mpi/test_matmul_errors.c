@@ -3,6 +3,7 @@
  * Proves that what is wrong with a fused product gets an error on all ranks that names the field and its value, leaves the communicator usable where all ranks see
  * it alike, and ends the waits of the peers, with a text, where one rank alone is wrong, calls something else, aborts or is gone. */
 /* CTEST: ranks 1 2 3; labels mpi host quick; timeout 60 */
+/* CTEST: ranks 2; labels mpi host; timeout 60; gpu 2 3; env CCL_MATMUL_PAIRS=1; name pairs */
 #include <string.h>
 
 #include "product.h"
@@ -240,6 +241,7 @@ static void aborted(void)
         cclMatmulDesc_t d = good_desc(way == 3 ? cclGatherOutput : cclGatherRows);
         cclCallConfig_t config = unset;
         cclComm_t c = tm_comm_create(MPI_COMM_WORLD, NULL);
+        config.gemm_tile_m = 8; /* two rows of tiles: blocks may be pairs */
         config.algorithm = way == 0 ? cclAlgoBaseline : way == 3 ? CCL_UNSET : cclAlgoHbmBuffer;
         config.fetch = way == 1 ? cclFetchPull : way == 2 ? cclFetchPush : CCL_UNSET;
         tm_at("abort, way %d", way);

@@ -227,7 +227,7 @@ static void check_cuda(const struct ccl_code_object *object, struct arch_count *
             found += whole;
             p += length;
         }
-        count->code[k] += found > 0 && found >= (k == CCL_KERNEL_matmul_wgmma ? hopper : k == CCL_KERNEL_matmul_mma ? all - hopper : all);
+        count->code[k] += found > 0 && found >= (k >= CCL_KERNEL_matmul_wgmma ? hopper : k == CCL_KERNEL_matmul_mma ? all - hopper : all);
         count->descriptors[k] = count->code[k];
     }
 }
@@ -253,7 +253,7 @@ int main(void)
         int kernels = 0;
         for (int k = 0; k < CCL_NUM_KERNELS; k++) {
             int want = k < CCL_NUM_COMMON_KERNELS || (counts[i].kind == CCL_CODE_CUDA_FATBIN && !counts[i].traced);
-            want = k >= CCL_FIRST_MATMUL_KERNEL ? counts[i].matmul[k < CCL_KERNEL_matmul_mma ? 0 : 1 + k - CCL_KERNEL_matmul_mma] : want;
+            want = k >= CCL_FIRST_MATMUL_KERNEL ? counts[i].matmul[k < CCL_KERNEL_matmul_mma ? 0 : k == CCL_KERNEL_matmul_mma ? 1 : 2] : want;
             if (counts[i].code[k] != want || counts[i].descriptors[k] != want) {
                 TEST_FAIL("%s%s: %s found %d times, its descriptor %d times, want %d", counts[i].arch,
                           counts[i].traced ? " traced" : "", kernel_names[k], counts[i].code[k], counts[i].descriptors[k], want);

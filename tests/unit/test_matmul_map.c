@@ -2,7 +2,8 @@
  *
  * Proves, on 100,000 random shapes and configs and on the large shapes that a published kernel gets wrong, that what the planner accepts computes every tile once, fetches
  * every group of A once from columns its owner has, and sets exactly the words that are waited for; that the quick proof says so too; and that it
- * refuses broken maps and numbers whenever they lose or double anything. */
+ * refuses broken maps and numbers whenever they lose or double anything; and that
+ * tiles which two blocks take as a pair are of one column. */
 /* CTEST: labels quick */
 #include <string.h>
 #include <time.h>
@@ -49,6 +50,7 @@ static unsigned char *blank(size_t bytes)
 static const char *count_tiles(const struct ccl_k_map *map, const struct ccl_matmul_maps *maps)
 {
     const uint32_t units = ccl_map_units(map);
+    uint32_t before = 0;
     unsigned char *s = blank((size_t)units * map->tiles_n);
     if (map->tiles != (uint64_t)units * map->tiles_n) {
         return "a tile is missing, or there are too many";
@@ -59,6 +61,10 @@ static const char *count_tiles(const struct ccl_k_map *map, const struct ccl_mat
         if (unit >= units || column >= map->tiles_n || s[(size_t)unit * map->tiles_n + column]++ != 0) {
             return "a tile twice, or none that there is";
         }
+        if (map->pairs && (i % 2 == 0 ? i + 1 == map->tiles : column != before)) {
+            return "a pair of tiles is not of one column";
+        }
+        before = column;
     }
     return NULL;
 }
@@ -232,6 +238,7 @@ static void random_call(struct ccl_matmul_world *w, cclMatmulDesc_t *d, cclCallC
     w->shared_host = !w->is_host && below(3) == 0; /* then the own shard is fetched too */
     w->blocks = 1 + (int)below(64);
     w->auto_blocks = 1 + (int)below((uint32_t)w->blocks);
+    w->pairs = 0;
     d->gather = (int)below(3);
     d->shard = 1 + below(60);
     d->m = 1 + below(300);
@@ -358,6 +365,65 @@ static void random_shapes(void)
     TEST_CHECK(spoiled_refused > SHAPES / 20);
 }
 
+/* Random shapes for pairs of blocks, and numbers that are spoiled by one. */
+static void paired_shapes(void)
+{
+    unsigned long paired = 0, odd = 0, uneven = 0;
+    for (unsigned long i = 0; i < SHAPES; i++) {
+        struct ccl_matmul_world w;
+        struct ccl_matmul_plan plan;
+        cclMatmulDesc_t d;
+        cclCallConfig_t c;
+        random_call(&w, &d, &c);
+        w.core = CCL_MATRIX_CORE_wgmma, w.is_host = false, w.ranks = 1 + (w.ranks - 1) % 8, w.rank %= w.ranks, w.pairs = below(3) ? 1 : CCL_UNSET;
+        *(d.gather == cclGatherColumns ? &d.k : &d.m) = d.shard * (size_t)w.ranks;
+        w.blocks = w.auto_blocks = 2 + 2 * (int)below(48);
+        if (ccl_matmul_plan("test", d.gather == cclGatherOutput ? CCL_MATMUL_ALL_GATHER : CCL_ALL_GATHER_MATMUL, &w, &d, &c, &plan) != cclSuccess ||
+            plan.map.tiles > MOST || plan.map.fetches > MOST) {
+            continue;
+        }
+        const char *fault = count_all(&plan.map, &ccl_matmul_maps);
+        if (fault != NULL || (plan.map.pairs && (plan.grid % 2 != 0 || plan.grid > (uint32_t)w.blocks || plan.fetchers > plan.grid))) {
+            TEST_FAIL("%s: %u units of %u tiles, group %u/%u, grid %u of %d", fault, ccl_map_units(&plan.map), plan.map.tiles_n, plan.map.group_m,
+                      plan.map.group_remote, plan.grid, w.blocks);
+        }
+        paired += plan.map.pairs;
+        odd += !plan.map.pairs;
+        if (plan.map.pairs && below(2)) { /* what would be no pairs is refused, unless no band ends in between */
+            *(below(2) ? &plan.map.group_m : &plan.map.group_remote) -= 1;
+            if (count_all(&plan.map, &ccl_matmul_maps) != NULL) {
+                uneven++;
+                TEST_CHECK(ccl_matmul_prove(&plan.map, &ccl_matmul_maps) != NULL);
+            }
+        }
+    }
+    printf("%lu plans for pairs, %lu for blocks alone, uneven bands refused: %lu\n", paired, odd, uneven);
+    TEST_CHECK(paired > SHAPES / 400 && odd > SHAPES / 100 && uneven > SHAPES / 2500);
+}
+
+/* Large products go by pairs where all bands of units are even. */
+static void when_paired(void)
+{
+    static const struct {
+        size_t shard, n;
+        int ranks, blocks, want_unset, want_forced;
+    } cases[] = {{16384, 3584, 1, 132, 1, 1}, {8192, 3584, 2, 66, 1, 1},  {2048, 3584, 8, 16, 1, 1}, {1024, 3584, 1, 132, 0, 1},
+                 {16384, 3584, 1, 131, 0, 0}, {16300, 3584, 1, 132, 1, 1}, {16257, 3584, 1, 132, 1, 1}, {16256, 3584, 1, 132, 0, 0},
+                 {4096, 24576, 4, 14, 0, 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (int pairs = 0; pairs <= 2; pairs++) {
+            const struct ccl_matmul_world w = {.ranks = cases[i].ranks, .core = CCL_MATRIX_CORE_wgmma, .blocks = cases[i].blocks,
+                                               .auto_blocks = cases[i].blocks, .pairs = pairs == 2 ? CCL_UNSET : pairs};
+            cclMatmulDesc_t d = CCL_MATMUL_DESC_INITIALIZER;
+            const cclCallConfig_t c = CCL_CALL_CONFIG_INITIALIZER;
+            struct ccl_matmul_plan plan;
+            d.shard = cases[i].shard, d.m = d.shard * (size_t)w.ranks, d.n = d.ldb = d.ldc = cases[i].n, d.k = d.lda = 8192, d.type = cclFloat16;
+            TEST_EQ(ccl_matmul_plan("test", CCL_ALL_GATHER_MATMUL, &w, &d, &c, &plan), cclSuccess);
+            TEST_EQ((int)plan.map.pairs, pairs == 0 ? 0 : pairs == 1 ? cases[i].want_forced : cases[i].want_unset);
+        }
+    }
+}
+
 /* The shapes for which a published table gives configs that leave tiles out, with those configs. */
 static void large_shapes(void)
 {
@@ -396,6 +462,8 @@ int main(void)
 {
     ccl_log_set_rank(0);
     random_shapes();
+    paired_shapes();
+    when_paired();
     large_shapes();
     free(seen);
     return test_result();
