@@ -174,7 +174,7 @@ struct wgmma_ring {
     uint32_t full, empty, other, stage, parity;
 };
 
-/* One thread of a warpgroup: this stage may be loaded again, by either block of a pair. */
+/* One thread of a warpgroup: this stage may be loaded again, by either block of a pair. The own barrier first: who sees the other one has seen it. */
 CCL_DEVICE void wgmma_release(const struct wgmma_ring *ring, uint32_t stage, bool pair)
 {
     wgmma_barrier_arrive(ring->empty + 8 * stage);

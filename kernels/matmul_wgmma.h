@@ -144,17 +144,17 @@ CCL_DEVICE uint32_t wgmma_take(const struct ccl_k_matmul_args *a, struct matmul_
     const uint32_t mailed = gemm_shared_addr(&pipe->mailed[i % WGMMA_SLOTS]), mail = gemm_shared_addr(&pipe->mail[i % WGMMA_SLOTS]);
     uint32_t item = WGMMA_NO_TILE;
     if (pair && wgmma_half() != 0) {
-        wgmma_pair_acquire(mailed, i / WGMMA_SLOTS % 2);
+        wgmma_barrier_expect(mailed, 4);
+        wgmma_pair_await(mailed, i / WGMMA_SLOTS % 2);
         item = *(const volatile uint32_t *)&pipe->mail[i % WGMMA_SLOTS];
-        wgmma_pair_release(wgmma_addr_of(0, gemm_shared_addr(&pipe->stored[i % WGMMA_SLOTS])));
+        wgmma_pair_arrive(wgmma_addr_of(0, gemm_shared_addr(&pipe->stored[i % WGMMA_SLOTS]))); /* there is room for the next one */
         return item + 1;
     }
     if (!matmul_stopped_one(a, sh)) {
         item = (uint32_t)ccl_add_relaxed_agent_u64((uint64_t)&matmul_state(a)->tile, 1) * (pair ? 2 : 1);
     }
     if (pair) {
-        wgmma_pair_store(wgmma_addr_of(1, mail), item);
-        wgmma_pair_release(wgmma_addr_of(1, mailed));
+        wgmma_pair_send(wgmma_addr_of(1, mail), item, wgmma_addr_of(1, mailed));
     }
     return item;
 }
@@ -171,11 +171,7 @@ CCL_DEVICE void wgmma_load_a(const struct ccl_k_matmul_tma_args *args, struct ma
         struct wgmma_slot *slot = &pipe->slot[i % WGMMA_SLOTS];
         struct wgmma_source source = {0, 0};
         struct matmul_feed feed = {a, sh, 0};
-        if (pair) { /* the other block has read its mail, too */
-            wgmma_pair_acquire(gemm_shared_addr(&pipe->stored[i % WGMMA_SLOTS]), i / WGMMA_SLOTS % 2 ^ 1);
-        } else {
-            wgmma_barrier_wait(gemm_shared_addr(&pipe->stored[i % WGMMA_SLOTS]), i / WGMMA_SLOTS % 2 ^ 1);
-        }
+        wgmma_barrier_wait(gemm_shared_addr(&pipe->stored[i % WGMMA_SLOTS]), i / WGMMA_SLOTS % 2 ^ 1);
         if (a->kind != CCL_MATMUL_IS_LOCAL) {
             item = wgmma_take(a, sh, pipe, i, pair);
         }
