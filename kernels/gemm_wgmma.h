@@ -245,46 +245,55 @@ CCL_DEVICE void wgmma_bias(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, 
 }
 
 /* Bias and rounding; through shared memory, 64 columns at a time, so that stores have 16 bytes and rows of 128. box: of the warpgroup; each warp has its own 16 rows of it.
+ * The tensor cores idle meanwhile: so nothing of the tile is looked up twice, and four vectors of a thread are on their way at once.
  * WGMMA_PLACE(tile, d): place d of tile->more further ones. */
 CCL_DEVICE void wgmma_store(CCL_GEMM_ARGS g, const struct ccl_k_gemm_tile *tile, uint32_t box, float d[128], GEMM_HOOK hook)
 {
     const uint32_t lane = ccl_tid() % 32, first = ccl_tid() % 128 / 32 * 16, group = ccl_tid() / 128 - 1;
     /* Lanes 0-7, 8-15, .. name rows of the four matrices: rows 0-7, 8-15 of one chunk, then of the next. */
-    const uint32_t row = first + lane % 16, chunk = lane / 16;
+    const uint32_t put = box + (first + lane % 16) * 128, chunk = lane / 16, turn = lane % 8;
+    /* A lane's chunk of rows r + 4 i; those of odd i are 4 chunks off. */
+    const uint32_t r = first + lane / 8, get = box + r * 128 + ((lane % 8 ^ lane / 8) << 4), odd = box + r * 128 + ((lane % 8 ^ lane / 8 ^ 4) << 4);
+    const uint32_t cols = tile->cols, more = tile->more, rows = tile->rows > group * 64 ? tile->rows - group * 64 : 0;
+    const uint64_t pitch = g->ldc * 2, c = tile->c;
+    uint64_t at = (group * 64 + r) * pitch + lane % 8 * 16;
     const bool bf16 = g->type == CCL_GEMM_BF16;
     if (g->bias_kind != CCL_GEMM_NO_BIAS) {
         wgmma_bias(g, tile, d);
     }
 #pragma unroll
-    for (uint32_t q = 0; q < 4; q++) {
-        if (q * 64 >= tile->cols) {
+    for (uint32_t q = 0; q < 4; q++, at += 128) {
+        const uint32_t column = q * 64 + lane % 8 * 8;
+        ccl_vec16 v[4];
+        if (q * 64 >= cols) {
             break;
         }
 #pragma unroll
         for (uint32_t j = 0; j < 8; j += 2) {
             const float *e = d + (q * 8 + j) * 4;
-            asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(box + row * 128 + (((j + chunk) ^ row % 8) << 4)),
+            asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(put + (((j + chunk) ^ turn) << 4)),
                          "r"(gemm_pack(e[0], e[1], bf16)), "r"(gemm_pack(e[2], e[3], bf16)), "r"(gemm_pack(e[4], e[5], bf16)), "r"(gemm_pack(e[6], e[7], bf16))
                          : "memory");
         }
         __syncwarp();
 #pragma unroll
         for (uint32_t i = 0; i < 4; i++) {
-            const uint32_t r = first + lane / 8 + 4 * i, c = lane % 8, column = q * 64 + c * 8;
-            ccl_vec16 v;
             asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                         : "=r"(v.lane[0]), "=r"(v.lane[1]), "=r"(v.lane[2]), "=r"(v.lane[3])
-                         : "r"(box + r * 128 + ((c ^ r % 8) << 4))
+                         : "=r"(v[i].lane[0]), "=r"(v[i].lane[1]), "=r"(v[i].lane[2]), "=r"(v[i].lane[3])
+                         : "r"((i % 2 ? odd : get) + i * 512)
                          : "memory");
-            if (group * 64 + r < tile->rows && column < tile->cols) {
-                const uint64_t at = ((group * 64 + r) * g->ldc + column) * 2;
-                gemm_put(tile->c + at, v, tile->cols - column);
-                for (uint32_t other = 0; other < tile->more; other++) {
-                    gemm_put(WGMMA_PLACE(tile, other) + at, v, tile->cols - column);
+        }
+        __syncwarp(); /* the rows have been read */
+#pragma unroll 1 /* short code: all of it is there four times */
+        for (uint32_t place = 0; place <= more; place++) {
+            const uint64_t to = (place == 0 ? c : WGMMA_PLACE(tile, place - 1)) + at;
+#pragma unroll
+            for (uint32_t i = 0; i < 4; i++) {
+                if (r + 4 * i < rows && column < cols) {
+                    gemm_put(to + 4 * i * pitch, v[i], cols - column);
                 }
             }
         }
-        __syncwarp(); /* the rows have been read */
     }
 }
 
