@@ -18,7 +18,6 @@
 #define HOST_GRID_BYTES (512u << 10) /* host: a block and rank, before another block is worth its start */
 #define HOST_STREAM_BYTES (3u << 20) /* as plan.c */
 #define BULK_BYTES (4u << 20) /* NVIDIA: sent in all, from which on bulk copies pay */
-#define LL_JOIN_BYTES (256u << 10) /* GPU: all-reduce of one hop, bytes of all inputs together */
 #define UNEVEN_BYTES (8u << 20) /* all-to-all-v, whose sizes no rank knows of all: the grid is that for so much between two */
 #define RING_SCATTER_BYTES (4u << 20) /* between devices: up to here a trip by rings is shorter than to say that all windows are there, and to read them */
 #define RING_COPY_BYTES (1u << 20) /* two ranks on NVIDIA: up to here rings take 2 to 5 us less than stores into windows, measured on one H200 and on two */
@@ -56,10 +55,7 @@ static cclResult_t create(cclComm_t comm)
     return cclSuccess;
 }
 
-static bool is_reduction(uint32_t op)
-{
-    return op == CCL_OP_ALL_REDUCE || op == CCL_OP_REDUCE_SCATTER || op == CCL_OP_REDUCE;
-}
+
 
 static bool fits(const struct ccl_parts *s, const struct ccl_coll_call *call)
 {
@@ -133,28 +129,6 @@ static cclResult_t measure(cclComm_t comm, const struct ccl_coll_call *call, str
 
 /* ---- choices, by what all ranks know alike ---- */
 
-/* Largest part of a pair that goes by LL. Joining waits for all anyway, and the alternative takes two hops and a handshake; but an all-reduce of one hop
- * moves n times as much, which a GPU feels earlier. */
-static uint64_t ll_limit(cclComm_t comm, const struct ccl_coll_call *call)
-{
-    const bool host = comm->props.is_host, all_reduce = call->op == CCL_OP_ALL_REDUCE;
-    const bool apart = !host && comm->n == 2 && !comm->agreed.shared_ring; /* two devices: as far as all-gather goes */
-    uint64_t cap = ccl_comm_ll_cap(comm), most = (uint64_t)(apart ? comm->agreed.ll_words_max : comm->agreed.ll_max);
-    if (call->op == CCL_OP_ALL_TO_ALL_V || comm->agreed.variant == cclVariantStaged ||
-        (!host && is_reduction(call->op) && comm->n > CCL_PARTS_LL_JOINS)) {
-        return 0;
-    }
-    if (comm->agreed.variant == cclVariantLL) {
-        return cap;
-    }
-    if (all_reduce && host) {
-        most = most < 8192 ? 8192 : most;
-    } else if (all_reduce) {
-        most = most < LL_JOIN_BYTES / (uint64_t)comm->n ? most : LL_JOIN_BYTES / (uint64_t)comm->n;
-    }
-    return most < cap ? most : cap;
-}
-
 static uint64_t shrink(uint64_t bytes, uint64_t most)
 {
     bytes = bytes < most ? bytes : most;
@@ -201,7 +175,7 @@ static void choose_copying(cclComm_t comm, const struct ccl_coll_call *call, uin
     struct ccl_k_parts_args *a = &s->args;
     const bool same = call->op == CCL_OP_BROADCAST;
     const uint32_t subs = comm->args.lay.shared_ring && !same ? (uint32_t)comm->n : 1;
-    const bool uneven = call->op == CCL_OP_ALL_TO_ALL_V, one_way = same || call->op == CCL_OP_GATHER || call->op == CCL_OP_SCATTER;
+    const bool uneven = call->op == CCL_OP_ALL_TO_ALL_V, one_way = ccl_tune_is_one_way(call->op);
     const uint64_t of_pair = uneven ? UNEVEN_BYTES : part, total = call->op == CCL_OP_ALL_TO_ALL || uneven ? of_pair * (uint64_t)comm->n : part;
     uint64_t piece = choose_grid(comm, total, of_pair, uneven ? UINT64_MAX : total / HOST_GRID_BYTES + 1, s);
     piece = comm->props.is_host ? host_piece(uneven ? UINT64_MAX / 2 : part, s->grid, one_way) : piece;
@@ -272,7 +246,7 @@ static void choose_reducing(cclComm_t comm, const struct ccl_coll_call *call, st
 static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct ccl_parts *s)
 {
     struct ccl_k_parts_args *a = &s->args;
-    const bool reduces = is_reduction(call->op);
+    const bool reduces = ccl_tune_is_reduction(call->op);
     const uint64_t esize = ccl_type_size(call->type), n = (uint64_t)comm->n;
     s->valid = false;
     a->slots = 0;
@@ -293,7 +267,7 @@ static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct
         fill_pairs(comm, call, part, pairs_of(s));
     }
     CCL_TRY(measure(comm, call, s));
-    const bool ll = part <= ll_limit(comm, call) && call->op != CCL_OP_ALL_TO_ALL_V;
+    const bool ll = part <= ccl_tune_ll_limit(comm, call) && call->op != CCL_OP_ALL_TO_ALL_V;
     if (ll) {
         choose_ll(comm, call, part, s);
     } else if (reduces) {
@@ -330,7 +304,7 @@ static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct
     const uint64_t words[] = {word1,       call->count,  s->kernel,     s->grid, a->c.piece_bytes, a->sub_bytes,
                               a->slot_bytes, a->chunks, a->c.flags & CCL_F_FORCE_STAGED};
     a->c.sig = ccl_coll_signature(words, CCL_ARRAY_LEN(words));
-    s->sums = ll && call->op == CCL_OP_ALL_REDUCE && ccl_words_sum(comm, a, &s->words);
+    s->sums = ll && call->op == CCL_OP_ALL_REDUCE && ccl_words_can_sum(call->type, call->redop) && ccl_words_sum(comm, a, &s->words);
     if (s->sums) {
         struct ccl_tune tune;
         ccl_tune_sum_words(comm, part, &tune);

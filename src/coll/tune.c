@@ -3,11 +3,14 @@
  * Where the numbers come from: docs/performance.md. All ranks must choose alike, so nothing here depends on a pointer. */
 #include "coll/tune.h"
 
+#include "coll/coll.h"
+
 #define GRID_BYTES (256u << 10) /* host: per block and rank, before another block is worth its start */
 #define WAVE_THREADS 64         /* blocks are whole waves of any device */
 #define TUNE_VECTORS 4u      /* of a thread and piece; staged: two pieces are on their way where a thread could hold one of eight */
 #define BULK_PART (4u << 20) /* bytes of a part from which on bulk copies pay */
 #define PACED_PART (16u << 20)
+#define LL_JOIN_BYTES (2u << 20) /* GPU: all-reduce of one hop, bytes that all ranks send and keep; floats that are summed: comm_agree.c */
 #define BULK_BLOCKS 16       /* with more, threads keep as much in flight */
 
 /* A row serves parts up to so many bytes. */
@@ -96,6 +99,38 @@ void ccl_tune_parts_ll(cclComm_t comm, uint64_t part_bytes, uint32_t unit_lanes,
 void ccl_tune_sum_words(cclComm_t comm, uint64_t bytes, struct ccl_tune *tune)
 {
     tune_threads(comm, bytes / 8, comm->n <= CCL_LL_FEW ? CCL_GPU_THREADS : CCL_SUM_FEW_THREADS, tune);
+}
+
+bool ccl_tune_is_reduction(uint32_t op)
+{
+    return op == CCL_OP_ALL_REDUCE || op == CCL_OP_REDUCE_SCATTER || op == CCL_OP_REDUCE;
+}
+
+bool ccl_tune_is_one_way(uint32_t op)
+{
+    return op == CCL_OP_BROADCAST || op == CCL_OP_GATHER || op == CCL_OP_SCATTER;
+}
+
+/* Joining waits for all anyway, and the alternative to LL takes two hops and a handshake; but an all-reduce of one hop moves n times as much, which a GPU feels earlier. */
+uint64_t ccl_tune_ll_limit(cclComm_t comm, const struct ccl_coll_call *call)
+{
+    const bool host = comm->props.is_host, all_reduce = call->op == CCL_OP_ALL_REDUCE;
+    const uint64_t n = (uint64_t)comm->n, cap = ccl_comm_ll_cap(comm), join = LL_JOIN_BYTES / (n * n);
+    uint64_t most = (uint64_t)(ccl_tune_is_one_way(call->op) ? comm->agreed.ll_one_way_max : comm->agreed.ll_parts_max);
+    if (call->op == CCL_OP_ALL_TO_ALL_V || comm->agreed.variant == cclVariantStaged || (!host && ccl_tune_is_reduction(call->op) && n > CCL_PARTS_LL_JOINS)) {
+        return 0;
+    }
+    if (comm->agreed.variant == cclVariantLL) {
+        return cap;
+    }
+    if (all_reduce && host) {
+        most = most < 8192 ? 8192 : most;
+    } else if (all_reduce && comm->agreed.ll_sum_max != 0 && ccl_words_can_sum(call->type, call->redop)) {
+        most = (uint64_t)comm->agreed.ll_sum_max;
+    } else if (all_reduce) {
+        most = most < join ? most : join;
+    }
+    return most < cap ? most : cap;
 }
 
 int ccl_tune_asked(cclComm_t comm)

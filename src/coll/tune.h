@@ -6,6 +6,8 @@
 
 #include "comm/comm.h"
 
+struct ccl_coll_call;
+
 #define CCL_GPU_THREADS 512       /* largest block of the push kernels, and data threads of LL */
 #define CCL_GPU_HELPER_THREADS 32 /* LL: the warp beside the data */
 
@@ -21,6 +23,11 @@ struct ccl_tune {
 uint32_t ccl_tune_vectors(cclComm_t comm);
 /* For a part of so many bytes a rank. comm_sms, threads: what the caller asks for, or CCL_UNSET; threads are rounded up to whole waves. */
 void ccl_tune(cclComm_t comm, int variant, uint64_t part_bytes, int comm_sms, int threads, struct ccl_tune *tune);
+/* Largest part of a pair of ranks that goes by LL, of any collective but all-gather. */
+uint64_t ccl_tune_ll_limit(cclComm_t comm, const struct ccl_coll_call *call);
+bool ccl_tune_is_reduction(uint32_t op);
+/* Only one rank sends, or only one receives. */
+bool ccl_tune_is_one_way(uint32_t op);
 /* CCL_COMM_SMS, as far as the communicator has as many; CCL_UNSET: not set. */
 int ccl_tune_asked(cclComm_t comm);
 /* For a collective that moves so many bytes, part_bytes of them between each two ranks: blocks, threads, largest piece. */

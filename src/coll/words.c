@@ -38,8 +38,9 @@ bool ccl_words_gather(cclComm_t comm)
     return comm->plan.kernel <= CCL_KERNEL_ll_8 && (a->flags & flat) == flat && a->dst_part == a->part_bytes && fill(comm, a, &comm->words);
 }
 
-bool ccl_words_sum(cclComm_t comm, const struct ccl_k_parts_args *p, struct ccl_k_words_args *w)
+bool ccl_words_can_sum(cclDataType_t type, cclRedOp_t redop)
 {
-    const bool floats = p->type == cclFloat16 || p->type == cclFloat32 || p->type == cclBfloat16;
-    return floats && p->redop == cclSum && (p->parts & CCL_PARTS_REDUCE) && !(p->parts & CCL_PARTS_SCALED) && fill(comm, &p->c, w);
+    return redop == cclSum && (type == cclFloat16 || type == cclFloat32 || type == cclBfloat16);
 }
+
+bool ccl_words_sum(cclComm_t comm, const struct ccl_k_parts_args *p, struct ccl_k_words_args *w) { return fill(comm, &p->c, w); }

@@ -30,7 +30,10 @@ struct ccl_agreed {
     int variant;        /* default of calls */
     int comm_sms;       /* default of calls, CCL_UNSET: by size */
     int64_t ll_max;     /* bytes per rank up to which auto takes LL */
-    int64_t ll_words_max; /* the same for all-gathers of runs of 8-byte words */
+    int64_t ll_words_max; /* the same for all-gathers of runs of 8-byte words, */
+    int64_t ll_parts_max; /* for what goes between two ranks in another collective, */
+    int64_t ll_one_way_max; /* in one that only one rank sends in, or only one receives, */
+    int64_t ll_sum_max;   /* and for an all-reduce that sum_words_W can do; 0: none */
     int ring_slots, ring_slot_bytes; /* of the rings that stage data, CCL_UNSET: by world and device */
     size_t chunk_bytes; /* heap growth */
     int blocks;         /* B of the layout: largest grid */

@@ -115,16 +115,39 @@ static int64_t default_ll_max(const struct cclComm *comm, bool is_host, bool cro
 }
 
 /* Of an all-gather of 8-byte words: twice the bytes, but no handshake. One H200, us by LL and directly (staged): 2 ranks, 256 KiB 2.9 and 5.4 (8.0), 1 MiB 5.0 and 6.1 (8.7);
- * 4 ranks, 256 KiB 5.9 and 8.9 (12.7), 512 KiB 9.7 and 9.5 (13.6), 1 MiB 20 and 11.7. Two devices: directly 6.7 (8.9) with 256 KiB; LL needs 0.7 for each 64 KiB. */
+ * 4 ranks, 256 KiB 5.9 and 8.9 (12.7), 512 KiB 9.7 and 9.5 (13.6), 1 MiB 20 and 11.7. Two devices: 512 KiB 6.4 and 7.4 (9.7), 1 MiB 9.6 and 8.8 (11.3). */
 static int64_t default_ll_words_max(const struct cclComm *comm, int64_t ll_max)
 {
     if (!ccl_comm_on_nvidia(comm) || comm->n < 2 || comm->n > CCL_LL_FEW) {
         return ll_max;
     }
     if (!comm->agreed.shared_ring) {
-        return comm->n == 2 ? 256 << 10 : ll_max;
+        return comm->n == 2 ? 512 << 10 : ll_max;
     }
     return comm->n == 2 ? 1 << 20 : 512 << 10;
+}
+
+/* Of other collectives between few ranks, part by part (us, on one H200 and on two; by rings or directly in brackets): all-to-all of 2 ranks, 512 KiB 9.3 (12.3) and 10.6 (12.3);
+ * 4 ranks of a device, 256 KiB: all-to-all 24.6 (27.8), reduce-scatter 19.0 (21.7), broadcast 10.3 (15.6). */
+static int64_t default_ll_parts_max(const struct cclComm *comm, int64_t ll_max)
+{
+    if (!ccl_comm_on_nvidia(comm) || comm->n < 2 || comm->n > CCL_LL_FEW) {
+        return ll_max;
+    }
+    return comm->n == 2 ? 512 << 10 : comm->agreed.shared_ring ? 256 << 10 : ll_max;
+}
+
+/* Of an all-reduce in one hop by a kernel of its own: 2 ranks, 1 MiB 4.7 (11.6) and 8.7 (14.6, two devices); 4 of a device, 512 KiB 8.6 (18.3), 1 MiB 18.7; 8, 128 KiB 11.6
+ * (21.5). Three and more devices, not measured: what takes about 5 us on the way. */
+static int64_t default_ll_sum_max(const struct cclComm *comm)
+{
+    if (!ccl_comm_on_nvidia(comm) || comm->n < 2 || comm->n > 8) {
+        return 0;
+    }
+    if (comm->n == 2) {
+        return 1 << 20;
+    }
+    return comm->n <= CCL_LL_FEW ? (comm->agreed.shared_ring ? 512 << 10 : 256 << 10) : comm->agreed.shared_ring ? 128 << 10 : 64 << 10;
 }
 
 static int sharing_ranks(const struct ccl_comm_hello *all, int n, int rank)
@@ -230,8 +253,14 @@ cclResult_t ccl_comm_agree(cclComm_t comm, const struct ccl_comm_hello *all)
     ag->chunk_bytes = (size_t)all[0].chunk_mb << 20;
     /* The partitioned variant needs a block a rank. */
     ag->blocks = all[0].is_host && blocks < comm->n && comm->n <= CCL_MAX_BLOCKS ? comm->n : blocks;
-    ag->ll_max = all[0].ll_max != CCL_UNSET ? all[0].ll_max : default_ll_max(comm, all[0].is_host, crowded);
-    ag->ll_words_max = all[0].ll_max != CCL_UNSET ? all[0].ll_max : default_ll_words_max(comm, ag->ll_max);
+    const bool asked = all[0].ll_max != CCL_UNSET;
+    ag->ll_max = asked ? all[0].ll_max : default_ll_max(comm, all[0].is_host, crowded);
+    ag->ll_words_max = asked ? ag->ll_max : default_ll_words_max(comm, ag->ll_max);
+    ag->ll_parts_max = asked ? ag->ll_max : default_ll_parts_max(comm, ag->ll_max);
+    /* Broadcast of 2 ranks, 1 MiB: 10.0 (11.9) and 9.5 (12.1, two devices). */
+    ag->ll_one_way_max = !asked && comm->n == 2 && ccl_comm_on_nvidia(comm) ? 1 << 20 : ag->ll_parts_max;
+    ag->ll_sum_max = default_ll_sum_max(comm);
+    ag->ll_sum_max = asked && ag->ll_sum_max != 0 ? ag->ll_max : ag->ll_sum_max;
     int threads = all[0].host_threads != 0 ? all[0].host_threads : cores / comm->n;
     ag->host_blocks = threads < 1 ? 1 : threads > ag->blocks ? ag->blocks : threads;
     ag->spin = all[0].host_spin != CCL_UNSET ? (uint32_t)all[0].host_spin : crowded ? 200 : 20000;
