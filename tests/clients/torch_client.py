@@ -42,7 +42,7 @@ def check(what, got, want):
 
 
 def data(count, dtype, of, seed=0):
-    """Small integers, so that every sum and product of the ranks is exact in every type."""
+    """Small integers, so that every sum and product of the ranks is exact in every type, or wraps (8 ranks: 256 in 8 bits)."""
     g = torch.Generator().manual_seed(1000 * seed + of)
     return torch.randint(0, 3, (count,), generator=g).to(dtype)
 
@@ -56,10 +56,11 @@ def all_data(count, dtype, seed=0):
 
 
 def reduced(parts, op):
-    """The reference of a reduction, by gloo's own rules: joined in wide types."""
-    stack = torch.stack([p.double() for p in parts])
+    """The reference of a reduction, by gloo's own rules: joined in wide types; what does not fit an integer type wraps."""
+    dtype = parts[0].dtype
+    stack = torch.stack([p.double() if dtype.is_floating_point else p.long() for p in parts])
     joined = {"SUM": lambda: stack.sum(0), "PRODUCT": lambda: stack.prod(0), "MIN": lambda: stack.min(0).values, "MAX": lambda: stack.max(0).values}
-    return joined[op]()
+    return joined[op]() if dtype.is_floating_point else joined[op]().to(dtype)
 
 
 def run_collectives(reference):
