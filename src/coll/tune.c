@@ -108,7 +108,7 @@ bool ccl_tune_is_reduction(uint32_t op)
 
 bool ccl_tune_is_one_way(uint32_t op)
 {
-    return op == CCL_OP_BROADCAST || op == CCL_OP_GATHER || op == CCL_OP_SCATTER;
+    return op == CCL_OP_BROADCAST || op == CCL_OP_GATHER || op == CCL_OP_SCATTER || op == CCL_OP_REDUCE;
 }
 
 /* Joining waits for all anyway, and the alternative to LL takes two hops and a handshake; but an all-reduce of one hop moves n times as much, which a GPU feels earlier. */
