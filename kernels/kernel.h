@@ -176,6 +176,19 @@ CCL_DEVICE uint32_t ccl_tid(void) { return threadIdx.x; }
 CCL_DEVICE uint32_t ccl_bid(void) { return blockIdx.x; }
 CCL_DEVICE uint32_t ccl_grid(void) { return gridDim.x; }
 CCL_DEVICE uint32_t ccl_threads(void) { return blockDim.x; }
+/* The same, asked for where they stand and not kept in a register. */
+CCL_DEVICE uint32_t ccl_grid_anew(void)
+{
+    uint32_t v;
+    asm volatile("mov.u32 %0, %%nctaid.x;" : "=r"(v));
+    return v;
+}
+CCL_DEVICE uint32_t ccl_threads_anew(void)
+{
+    uint32_t v;
+    asm volatile("mov.u32 %0, %%ntid.x;" : "=r"(v));
+    return v;
+}
 CCL_DEVICE void ccl_block_sync(void) { __syncthreads(); }
 /* Publish = all threads ccl_block_release_system(), then the lanes that store flags ccl_flag_release_system() and relaxed stores. One
  * fence by the flag's lane is enough: it is cumulative over the barrier. */

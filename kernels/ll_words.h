@@ -9,6 +9,7 @@
 #include "ll_packets.h"
 
 #define LL_WORDS CCL_CONST const struct ccl_k_words_args *
+#define WORDS_NUMBER 1u /* barrier: sh.entry holds the number. The last warp arrives, the others wait */
 
 CCL_DEVICE CCL_ARGS words_full(LL_WORDS a) { return (CCL_ARGS)a->full; }
 
@@ -17,6 +18,9 @@ CCL_DEVICE uint32_t words_rotate(LL_WORDS a, uint32_t world, uint32_t d)
     const uint32_t r = a->rank + d;
     return r >= world ? r - world : r;
 }
+
+/* Threads of the launch that move data; with 4 ranks there is no register to keep it in. */
+CCL_DEVICE uint32_t words_stride(void) { return ccl_grid_anew() * (ccl_threads_anew() - CCL_WARP); }
 
 /* Byte of a rank's control memory where the packets of src stand. */
 CCL_DEVICE uint32_t words_place(LL_WORDS a, uint32_t world, uint32_t n, uint32_t src)
@@ -58,6 +62,13 @@ CCL_DEVICE uint32_t words_slow(LL_WORDS a, uint32_t n, uint64_t addr, uint32_t s
         }
     }
     return bad;
+}
+
+/* The same out of line with all that it needs, so that the loop around it is short. */
+CCL_DEVICE_SLOW uint32_t words_look(LL_WORDS a, uint32_t n, uint64_t addr, uint32_t src, uint32_t polls)
+{
+    polls--;
+    return words_slow(a, n, addr, src, &polls);
 }
 
 /* ---- the last warp ---- */
@@ -103,13 +114,14 @@ CCL_DEVICE void words_helper(LL_WORDS a, uint32_t world, uint32_t lane, struct l
             ccl_store_relaxed_agent_u64(op, entry + (1ull << 32));
         }
     }
-    ccl_block_sync();
-    if (lane == 0 && !alone && ((uint32_t)entry & ~CCL_OP_STOPPED) == grid - 1) { /* as ccl_enter_at: the last block in bumps the number */
-        ccl_add_relaxed_agent_u64(op, (1ull << 32) - grid);
-    }
-    entry = alone ? entry : sh->entry;
-    if ((uint32_t)entry != 0) {
-        return; /* a later block; or a replay after an error, of which no packet leaves */
+    ccl_warp_sync();
+    ccl_barrier_arrive(WORDS_NUMBER); /* and does not wait: the adverts are what is late */
+    entry = alone ? entry : ccl_warp_first_u64(entry);
+    if ((uint32_t)entry != 0) { /* a later block; or a replay after an error, of which no packet leaves */
+        if (lane == 0 && !alone && ((uint32_t)entry & ~CCL_OP_STOPPED) == grid - 1) { /* as ccl_enter_at: the last block in bumps the number */
+            ccl_add_relaxed_agent_u64(op, (1ull << 32) - grid);
+        }
+        return;
     }
     const uint32_t n = CCL_TAG(entry) & CCL_TAG_MASK, parity = (n & 1) * world * 64;
     uint32_t turn;

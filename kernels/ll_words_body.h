@@ -16,30 +16,30 @@ CCL_DEVICE void words_one(LL_WORDS a, uint32_t world, const struct ll_shared *sh
 {
     const uint32_t mine = p < pairs * world, d = mine ? words_rotation(a, p) : 0, i = p - d * pairs, peer = words_rotate(a, world, d);
     const uint64_t to = a->peer[d] + words_place(a, world, 0, a->rank) + i * 16, from = a->peer[0] + words_place(a, world, 0, peer) + i * 16;
-    uint64_t v = 0;
+    uint64_t v = 0, dst = a->dst + (uint64_t)peer * a->part_bytes + (uint64_t)i * 8;
     if (mine) {
         v = words_load(a, i);
     }
     CCL_NEED_NOW(to);
     CCL_NEED_NOW(from);
-    ccl_block_sync();
+    CCL_HOLD(dst);
+    ccl_barrier_sync(WORDS_NUMBER);
     const uint32_t n = CCL_TAG(sh->entry), parity = (n & 1) * world * CCL_LL_SRC(world);
     if (!mine || ((uint32_t)sh->entry & CCL_OP_STOPPED)) {
         return;
     }
-    if (d == 0) {
-        words_store(a, peer, i, v);
-        return;
-    }
-    ccl_store_packet_system(to + parity, (uint32_t)v, n, (uint32_t)(v >> 32), n);
-    uint32_t polls = 0;
-    ccl_vec16 q;
-    while (q = ccl_load_packet_system(from + parity), __builtin_expect(!words_there(q, n), 0)) {
-        if (words_slow(a, n, from + parity + ll_late(q, n), peer, &polls)) {
-            return;
+    if (d != 0) { /* the own word goes with the others: a way of its own would be fetched first */
+        ccl_store_packet_system(to + parity, (uint32_t)v, n, (uint32_t)(v >> 32), n);
+        uint32_t polls = 0;
+        ccl_vec16 q;
+        while (q = ccl_load_packet_system(from + parity), __builtin_expect(!words_there(q, n), 0)) {
+            if ((++polls & 63) == 0 && words_look(a, n, from + parity + ll_late(q, n), peer, polls)) {
+                return;
+            }
         }
+        v = (uint64_t)CCL_LANE(q, 2) << 32 | CCL_LANE(q, 0);
     }
-    words_store(a, peer, i, (uint64_t)CCL_LANE(q, 2) << 32 | CCL_LANE(q, 0));
+    ccl_store_global_u64(dst, v);
 }
 
 /* ---- more: a thread takes words of the part, each to and from all peers. No place is computed twice, so the way through is short ---- */
@@ -121,7 +121,7 @@ CCL_DEVICE void words_all(LL_WORDS a, uint32_t world, const struct ll_shared *sh
     uint64_t v[WORDS_FLIGHT_MOST];
     uint32_t polls = 0;
     words_load_some(a, world, first, stride, pairs, v);
-    ccl_block_sync();
+    ccl_barrier_sync(WORDS_NUMBER);
     const uint32_t n = CCL_TAG(sh->entry);
     if (first >= pairs || ((uint32_t)sh->entry & CCL_OP_STOPPED)) {
         return;
@@ -132,12 +132,13 @@ CCL_DEVICE void words_all(LL_WORDS a, uint32_t world, const struct ll_shared *sh
         words_load_some(a, world, i, stride, pairs, v);
         words_send_some(a, world, n, i, stride, pairs, v);
     }
-    CCL_NO_UNROLL
-    for (uint32_t i = first; i < pairs; i += step) {
-        if (words_receive_some(a, world, n, i, stride, pairs, &polls)) {
+    uint32_t i = first;
+    do {
+        if (words_receive_some(a, world, n, i, words_stride(), pairs, &polls)) {
             return;
         }
-    }
+        i += WORDS_FLIGHT(world) * words_stride();
+    } while (i < pairs);
 }
 
 CCL_DEVICE void ll_words_body(LL_WORDS a, uint32_t world)
@@ -148,10 +149,10 @@ CCL_DEVICE void ll_words_body(LL_WORDS a, uint32_t world)
         words_helper(a, world, t - data_threads, &sh);
         return;
     }
-    const uint32_t pairs = a->part_bytes / 8, stride = ccl_grid() * data_threads, first = ccl_bid() * data_threads + t;
-    if (__builtin_expect(pairs * world <= stride, 1)) {
+    const uint32_t pairs = a->part_bytes / 8, first = ccl_bid() * data_threads + t;
+    if (__builtin_expect(pairs * world <= ccl_grid() * data_threads, 1)) {
         words_one(a, world, &sh, first, pairs);
     } else {
-        words_all(a, world, &sh, first, stride, pairs);
+        words_all(a, world, &sh, first, ccl_grid() * (ccl_threads() - CCL_WARP), pairs);
     }
 }

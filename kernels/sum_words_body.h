@@ -60,24 +60,22 @@ CCL_DEVICE uint32_t sum_words_receive(LL_WORDS a, uint32_t world, uint32_t n, ui
     return 0;
 }
 
-CCL_DEVICE void sum_words_data(LL_WORDS a, uint32_t world, const struct ll_shared *sh, uint32_t first, uint32_t stride)
+CCL_DEVICE void sum_words_data(LL_WORDS a, uint32_t world, const struct ll_shared *sh, uint32_t first)
 {
     const uint32_t pairs = a->part_bytes / 8;
     uint64_t v = first < pairs ? words_load(a, first) : 0;
-    uint32_t polls = 0;
-    ccl_block_sync();
+    uint32_t polls = 0, i = first;
+    ccl_barrier_sync(WORDS_NUMBER);
     const uint32_t n = CCL_TAG(sh->entry);
     if (first >= pairs || ((uint32_t)sh->entry & CCL_OP_STOPPED)) {
         return;
     }
     sum_words_send(a, world, n, first, v);
-    CCL_NO_UNROLL
-    for (uint32_t i = first + stride; i < pairs; i += stride) {
+    while (i += words_stride(), i < pairs) {
         sum_words_send(a, world, n, i, words_load(a, i));
     }
-    CCL_NO_UNROLL
-    for (uint32_t i = first; !sum_words_receive(a, world, n, i, v, &polls);) {
-        i += stride;
+    for (i = first; !sum_words_receive(a, world, n, i, v, &polls);) {
+        i += words_stride();
         if (i >= pairs) {
             return;
         }
@@ -92,6 +90,6 @@ CCL_DEVICE void sum_words_body(LL_WORDS a, uint32_t world)
     if (t >= data_threads) {
         words_helper(a, world, t - data_threads, &sh);
     } else {
-        sum_words_data(a, world, &sh, ccl_bid() * data_threads + t, ccl_grid() * data_threads);
+        sum_words_data(a, world, &sh, ccl_bid() * data_threads + t);
     }
 }

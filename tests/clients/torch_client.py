@@ -245,6 +245,7 @@ def run_death(_):
 def run_rank(args):
     torch.cuda.set_device(0)
     bound = {"device_id": torch.device("cuda:0")} if args.what == "split" else {}
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // args.ranks))  # the references run on the CPU, of all ranks at once
     dist.init_process_group("nccl", timeout=timedelta(seconds=20 if args.what == "death" else 120), **bound)
     reference = dist.new_group(backend="gloo")
     globals()["run_" + args.what](reference)

@@ -93,7 +93,6 @@ void ccl_barrier_sync(uint32_t barrier);
 void ccl_exit(void);
 CCL_DEVICE uint32_t ccl_grid_anew(void) { return ccl_grid(); }
 CCL_DEVICE uint32_t ccl_threads_anew(void) { return ccl_threads(); }
-CCL_DEVICE uint32_t ccl_count_bits(uint32_t x) { return (uint32_t)__builtin_popcount(x); }
 
 CCL_DEVICE void ccl_block_release_system(void) { ccl_block_sync(); }
 CCL_DEVICE void ccl_flag_release_system(void) { gpu_maybe_yield(); }
