@@ -10,6 +10,8 @@
 #define TUNE_VECTORS 4u      /* of a thread and piece; staged: two pieces are on their way where a thread could hold one of eight */
 #define BULK_PART (4u << 20) /* bytes of a part from which on bulk copies pay */
 #define PACED_PART (16u << 20)
+#define HOST_JOIN 1024u         /* host: all-reduce of one hop at least up to here; 4 KiB on two cores: 4.0 us, through rings 0.7. */
+#define HOST_JOIN_CROWDED 8192u /* Where ranks outnumber cores a second hop costs task switches */
 #define LL_JOIN_BYTES (2u << 20) /* GPU: all-reduce of one hop, bytes that all ranks send and keep; floats that are summed: comm_agree.c */
 #define BULK_BLOCKS 16       /* with more, threads keep as much in flight */
 
@@ -124,7 +126,8 @@ uint64_t ccl_tune_ll_limit(cclComm_t comm, const struct ccl_coll_call *call)
         return cap;
     }
     if (all_reduce && host) {
-        most = most < 8192 ? 8192 : most;
+        const uint64_t least = comm->agreed.host_flags & CCL_F_YIELD ? HOST_JOIN_CROWDED : HOST_JOIN;
+        most = most < least ? least : most;
     } else if (all_reduce && comm->agreed.ll_sum_max != 0 && ccl_words_can_sum(call->type, call->redop)) {
         most = (uint64_t)comm->agreed.ll_sum_max;
     } else if (all_reduce) {
