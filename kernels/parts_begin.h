@@ -32,12 +32,8 @@ CCL_DEVICE CCL_CONST const struct ccl_k_pair *parts_pair(CCL_PARTS p, uint32_t r
 #define PARTS_RANKS CCL_GPU_PAIRS
 #endif
 
-/* Reductions on a GPU: an advert also says where the input is, for owners that read it there (reduce_flat.h). */
-#if defined(CCL_ON_HOST)
-#define PARTS_PULLS(p) 0
-#else
+/* Reductions: an advert also says where the input is, for owners that read it there (reduce_flat.h). */
 #define PARTS_PULLS(p) ((p)->parts & CCL_PARTS_REDUCE)
-#endif
 
 /* Reductions: does this rank get results of others? */
 CCL_DEVICE uint32_t parts_receives(CCL_PARTS p, uint32_t rank)

@@ -7,7 +7,7 @@
  * The element of a piece is computed once, so all ranks get the same bits. In place works: an owner stores a result only after it holds the contributions, so
  * nobody reads the input of that piece any more. How chunks follow each other: GPUs reduce_steps.h, CPU reduce_turns.h.
  * Bytes moved per rank, input S, all-reduce: reads S and writes (n-1)/n S to rings; reads S, writes S results.
- * Without rings (reduce_flat.h), on GPUs where all inputs and outputs are in windows: reads S, writes S. */
+ * Without rings (reduce_flat.h), where all inputs and outputs are in windows: reads S, writes S. */
 #include "parts_begin.h"
 #include "reduce_elements.h"
 
@@ -159,12 +159,11 @@ CCL_DEVICE void reduce_hear(CCL_PARTS p, struct reduce_block *r, uint32_t want)
     }
 }
 
+#include "reduce_flat.h"
+
 #if defined(CCL_ON_HOST)
-#define REDUCE_PULLS 0u
 #include "reduce_turns.h"
 #else
-#define REDUCE_PULLS 1u
-#include "reduce_flat.h"
 #include "reduce_steps.h"
 #endif
 
@@ -174,7 +173,7 @@ CCL_KERNEL_REDUCE(reduce, struct ccl_k_parts_args)
     REDUCE_MEMORY(memory);
     struct reduce_block r = {{&memory.sh, memory.end, &memory.words_out, {0, 0, {0, 0, 0, 0}, 0, 0, 0}}, memory.in, memory.to, &memory.num_to, memory.from};
     r.b.job.chunks = push_count(a->chunks, ccl_bid(), ccl_uniform(ccl_grid()));
-    if (parts_enter(a, &r.b) && parts_meet(a, &r.b, REDUCE_PULLS, r.from) && reduce_run(a, &r)) {
+    if (parts_enter(a, &r.b) && parts_meet(a, &r.b, 1, r.from) && reduce_run(a, &r)) {
         CCL_TRACE_NOTE_FIRST(&a->c, r.b.job.n, CCL_TRACE_SENT);
         CCL_TRACE_NOTE_FIRST(&a->c, r.b.job.n, CCL_TRACE_END);
         push_leave(&a->c, &r.b.job);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Reductions on a GPU without rings (included by reduce_steps.h): all inputs are in windows, and so are the outputs of all that get results of others. An owner reads its shard of
+ * Reductions without rings (included by reduce.hip): all inputs are in windows, and so are the outputs of all that get results of others. An owner reads its shard of
  * every input where it is, joins it in the order of ranks and stores the result where it belongs; one handshake before, one after, none between.
  * In place works: a shard of any input is read by its owner only, and what is stored over it by that owner is its own result, in each thread behind the loads it needs. */
 

@@ -61,10 +61,33 @@ CCL_DEVICE uint32_t reduce_turn_own(CCL_PARTS p, struct reduce_block *r, uint32_
     return 1;
 }
 
+/* Without rings: the own share of the own shard. False: an error. */
+CCL_DEVICE uint32_t reduce_at_once(CCL_PARTS p, struct reduce_block *r)
+{
+    const struct reduce_piece shard = reduce_shard(p);
+    reduce_flat_places(p, r, shard);
+    reduce_join_piece(p, r, shard, 1);
+    for (uint32_t d = 1; d < p->c.n; d++) {
+        parts_post(p, &r->b, ccl_rotate(&p->c, d), 0, CCL_STEP_DONE);
+    }
+    parts_notify(p);
+    *r->b.words_out = 1;
+    reduce_hear(p, r, CCL_STEP_DONE); /* all have read this rank's input, and stored their results */
+    return !parts_failed(&r->b);
+}
+
 CCL_DEVICE uint32_t reduce_run(CCL_PARTS p, struct reduce_block *r)
 {
     const uint32_t chunks = r->b.job.chunks;
     uint32_t contributed = 0;
+    if (REDUCE_MAY_BE_FLAT(p, r)) {
+        if (!reduce_agree(p, r)) {
+            return 0;
+        }
+        if (REDUCE_FLAT(r)) {
+            return reduce_at_once(p, r);
+        }
+    }
     for (uint32_t c = 0; c < chunks; c++) {
         for (; contributed < chunks && contributed <= c + reduce_ahead(p); contributed++) {
             if (!reduce_turn_in(p, r, contributed)) {

@@ -16,6 +16,7 @@
 #define HOST_PIECE_MIN (8u << 10)    /* host: smallest, if there are several: the receiver copies one while the sender copies the next */
 #define HOST_PAIR_MIN (32u << 10)    /* the same where all send and receive: nobody is idle, so a step is only a cost */
 #define HOST_GRID_BYTES (512u << 10) /* host: a block and rank, before another block is worth its start */
+#define HOST_PULL_BYTES (2u << 10)   /* host, reductions: from here on owners read the inputs where they are */
 #define HOST_STREAM_BYTES (3u << 20) /* as plan.c */
 #define BULK_BYTES (4u << 20) /* NVIDIA: sent in all, from which on bulk copies pay */
 #define UNEVEN_BYTES (8u << 20) /* all-to-all-v, whose sizes no rank knows of all: the grid is that for so much between two */
@@ -291,8 +292,9 @@ static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct
         s->shared_bytes = s->kernel == CCL_KERNEL_parts ? CCL_PARTS_BULK_SHARED : CCL_REDUCE_BULK_SHARED;
     }
     /* Owners do not scale: the scalar is each rank's own. */
-    s->pulled = s->kernel == CCL_KERNEL_reduce && !comm->props.is_host && s->send_bytes != 0 && !(a->parts & CCL_PARTS_SCALED) &&
-                !(a->c.flags & CCL_F_FORCE_STAGED) && !ring_scatters && n > 1;
+    const bool small = comm->props.is_host && part < HOST_PULL_BYTES;
+    s->pulled = s->kernel == CCL_KERNEL_reduce && s->send_bytes != 0 && !(a->parts & CCL_PARTS_SCALED) && !(a->c.flags & CCL_F_FORCE_STAGED) && !ring_scatters &&
+                !small && n > 1;
     a->c.flags |= comm->props.is_host && s->send_bytes + s->recv_bytes > HOST_STREAM_BYTES ? CCL_F_STREAM : 0u;
     const uint32_t word1 = CCL_WORD1(call->op, call->type, reduces ? call->redop : 0, call->root);
     a->c.desc = (struct ccl_k_desc){.word1 = word1,

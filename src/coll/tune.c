@@ -10,8 +10,8 @@
 #define TUNE_VECTORS 4u      /* of a thread and piece; staged: two pieces are on their way where a thread could hold one of eight */
 #define BULK_PART (4u << 20) /* bytes of a part from which on bulk copies pay */
 #define PACED_PART (16u << 20)
-#define HOST_JOIN 1024u         /* host: all-reduce of one hop at least up to here; 4 KiB on two cores: 4.0 us, through rings 0.7. */
-#define HOST_JOIN_CROWDED 8192u /* Where ranks outnumber cores a second hop costs task switches */
+#define HOST_JOIN 1024u         /* host: all-reduce of one hop at least up to here; 4 KiB on two cores: 4.0 us, in two 0.4 */
+#define HOST_JOIN_CROWDED 2048u /* the same where ranks outnumber cores and a second hop costs task switches; 8 KiB of 4 ranks: 28 to 50 us, in two 11 */
 #define LL_JOIN_BYTES (2u << 20) /* GPU: all-reduce of one hop, bytes that all ranks send and keep; floats that are summed: comm_agree.c */
 #define BULK_BLOCKS 16       /* with more, threads keep as much in flight */
 
