@@ -31,28 +31,11 @@ CCL_DEVICE void reduce_join(const struct ccl_k_parts_args *p, const uint64_t *to
     }
 }
 
-#define REDUCE_SHARE_BYTES 32768u /* joined at one time: the copies of the result find it in the cache */
-
-/* Share `part` of `parts`. to may be one of the inputs. */
 CCL_DEVICE void reduce_join_share(const struct ccl_k_parts_args *p, const uint64_t *to, uint32_t num_to, const uint64_t *in, uint64_t count, uint32_t part,
                                   uint32_t parts, uint32_t bulk)
 {
-    uint64_t from[CCL_MAX_RANKS], at[CCL_MAX_RANKS + 1];
-    const uint64_t piece = REDUCE_SHARE_BYTES / p->esize, pieces = (count + piece - 1) / piece;
-    if (!bulk) {
-        reduce_join(p, to, num_to, in, count);
-        return;
-    }
-    for (uint64_t i = pieces * part / parts; i < pieces * (part + 1) / parts; i++) {
-        const uint64_t off = i * piece * p->esize;
-        for (uint32_t r = 0; r < p->c.n; r++) {
-            from[r] = in[r] + off;
-        }
-        for (uint32_t d = 0; d < num_to; d++) {
-            at[d] = to[d] + off;
-        }
-        reduce_join(p, at, num_to, from, count - i * piece < piece ? count - i * piece : piece);
-    }
+    (void)part, (void)parts, (void)bulk; /* shares: on GPUs only */
+    reduce_join(p, to, num_to, in, count);
 }
 
 #else

@@ -6,6 +6,8 @@
  * Slots: result c of an owner tells that it has read contribution c; a rank contributes c + 2 (K = 1: c + 1) only after it has drained the results of c, so
  * an owner that holds these may store the result over that of c. Who gets no result gets a credit instead. */
 
+#define REDUCE_CREDITS REDUCE_SAYS_YES /* credits go on from there: reduce_agree may have used the word in this operation */
+
 /* Chunks that contributions leave before the join. */
 CCL_DEVICE uint32_t reduce_ahead(CCL_PARTS p) { return p->slots > 1; }
 CCL_DEVICE uint32_t reduce_step_in(CCL_PARTS p, uint32_t c) { return reduce_ahead(p) ? (c == 0 ? 1 : 2 * c) : 2 * c + 1; }
@@ -19,7 +21,7 @@ CCL_DEVICE uint32_t reduce_turn_in(CCL_PARTS p, struct reduce_block *r, uint32_t
     for (uint32_t d = 1; d < a->n && c >= p->slots && !parts_receives(p, a->rank); d++) {
         const uint32_t owner = ccl_rotate(a, d);
         uint32_t bad = CCL_BAD_NONE;
-        ccl_wait_word(a, ccl_credit_addr(a, ccl_peer_ctl(a, a->rank), b->job.block, owner), b->job.n, c - p->slots + 1, owner, 0, &bad);
+        ccl_wait_word(a, ccl_credit_addr(a, ccl_peer_ctl(a, a->rank), b->job.block, owner), b->job.n, REDUCE_CREDITS + c - p->slots + 1, owner, 0, &bad);
         if (bad) {
             push_set_bad(a, b->sh, bad, owner);
             return 0;
@@ -53,7 +55,7 @@ CCL_DEVICE uint32_t reduce_turn_own(CCL_PARTS p, struct reduce_block *r, uint32_
         } else if (parts_receives(p, peer)) {
             reduce_post(p, r, d, reduce_step_out(p, c));
         } else if (c + p->slots < b->job.chunks) { /* credits nobody waits for are not sent (Q) */
-            parts_post(p, b, peer, 1, c + 1);
+            parts_post(p, b, peer, 1, REDUCE_CREDITS + c + 1);
         }
     }
     parts_notify(p);
@@ -61,14 +63,20 @@ CCL_DEVICE uint32_t reduce_turn_own(CCL_PARTS p, struct reduce_block *r, uint32_
     return 1;
 }
 
-/* Without rings: the own share of the own shard. False: an error. */
+/* Without rings: the own piece of each chunk, from where the inputs are. The pieces are those of rings, so the blocks of a rank may go different ways (a window may be mapped
+ * while they run, and a CPU has no note of what the first one found). False: an error. */
 CCL_DEVICE uint32_t reduce_at_once(CCL_PARTS p, struct reduce_block *r)
 {
-    const struct reduce_piece shard = reduce_shard(p);
-    reduce_flat_places(p, r, shard);
-    reduce_join_piece(p, r, shard, 1);
-    for (uint32_t d = 1; d < p->c.n; d++) {
-        parts_post(p, &r->b, ccl_rotate(&p->c, d), 0, CCL_STEP_DONE);
+    CCL_ARGS a = &p->c;
+    for (uint32_t c = 0; c < r->b.job.chunks; c++) {
+        const struct reduce_piece piece = reduce_piece_of(p, &r->b, c, a->rank);
+        if (piece.count != 0) {
+            reduce_flat_places(p, r, piece);
+            reduce_join_piece(p, r, piece, 0);
+        }
+    }
+    for (uint32_t d = 1; d < a->n; d++) {
+        parts_post(p, &r->b, ccl_rotate(a, d), 0, CCL_STEP_DONE);
     }
     parts_notify(p);
     *r->b.words_out = 1;
