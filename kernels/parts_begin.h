@@ -202,8 +202,8 @@ CCL_DEVICE uint32_t parts_enter(CCL_PARTS p, struct parts_block *b)
 }
 
 /* Wait for the adverts of all peers (E, and R of the shared ring), compare, resolve where to store; sh->staged: something I send must be.
- * pulls, a constant, for reductions: from gets where the inputs are, by rotation. Then sh->late: some rank's input or output is not in a window; sh->odd: something is not mapped here. All
- * blocks of the launch find the same: flat shares and the pieces of rings are cut otherwise. */
+ * pulls, a constant, for reductions: from gets where the inputs are, by rotation. Then sh->late: some rank's input or output is not in a window; sh->odd: something is not mapped here. On a GPU
+ * all blocks of the launch find the same: flat shares and the pieces of rings are cut otherwise there. */
 CCL_DEVICE uint32_t parts_meet(CCL_PARTS p, struct parts_block *b, const uint32_t pulls, uint64_t *from)
 {
     CCL_ARGS a = &p->c;

@@ -15,7 +15,7 @@ struct push_shared {
     uint64_t entry;
     uint32_t bad, peer; /* first error of the block's control warp */
     uint32_t staged;    /* some destination must be staged */
-    uint32_t odd;       /* GPU: some base is not aligned to vectors */
+    uint32_t odd;       /* GPU: some base is not aligned to vectors. Reductions: something is not mapped here */
     uint32_t drain, late; /* GPU: some source stages; some source has said DIRECT, but not DONE. Reductions: no rings; some rank is in no window */
 };
 

@@ -11,7 +11,7 @@
 /* Known from the adverts, so to all ranks alike. A window may not be mapped here yet; reduce_agree finds out. */
 #define REDUCE_MAY_BE_FLAT(p, r) ((p)->from_where != 0 && ((p)->c.where != 0 || !parts_receives((p), (p)->c.rank)) && !ccl_uniform((r)->b.sh->late))
 
-/* Every rank tells all whether it has mapped what it would read and store to; flat if all have. The word is that of credits, which reductions do not use otherwise: `full`
+/* Every rank tells all whether it has mapped what it would read and store to; flat if all have. The word is that of credits, which rings of a GPU's reductions do not use, and those of a CPU's from REDUCE_CREDITS on: `full`
  * stays silent, so a failing rank waits for DONE or LEFT of a peer that may read and store here. False: an error. */
 CCL_DEVICE uint32_t reduce_agree(CCL_PARTS p, struct reduce_block *r)
 {

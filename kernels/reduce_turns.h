@@ -70,6 +70,10 @@ CCL_DEVICE uint32_t reduce_at_once(CCL_PARTS p, struct reduce_block *r)
     CCL_ARGS a = &p->c;
     for (uint32_t c = 0; c < r->b.job.chunks; c++) {
         const struct reduce_piece piece = reduce_piece_of(p, &r->b, c, a->rank);
+        if (ccl_told_to_stop(a)) { /* nothing is waited for here, and who has failed waits for this rank's end */
+            push_set_bad(a, r->b.sh, CCL_BAD_STOP, a->rank);
+            return 0;
+        }
         if (piece.count != 0) {
             reduce_flat_places(p, r, piece);
             reduce_join_piece(p, r, piece, 0);
