@@ -191,7 +191,8 @@ enum {
     CCL_F_STREAM = 64,      /* host: the data do not fit the caches, store around them */
     CCL_F_PACE_AT = 16      /* NVIDIA, 2 ranks: the flags from this bit on are 0 or a CCL_PACE */
 };
-/* Flat parts are stored a piece a step, by so many warps of each block, 1 << shift vectors a thread. */
+/* Flat parts are stored a piece a step, by so many warps of each block, 1 << shift vectors a thread. These pieces are cut otherwise than the others, so all blocks must go
+ * this way: only where each has two of the others or more. */
 #define CCL_PACE(warps, shift) ((uint32_t)(warps) | (uint32_t)(shift) << 8)
 
 /* All-gather and barrier: every kernel of the LL and push families. A "part" is what one rank contributes: rows x row_bytes. It is cut

@@ -280,7 +280,9 @@ cclResult_t ccl_coll_plan(cclComm_t comm, const struct ccl_coll_call *call, stru
         a.flags |= CCL_F_BULK;
         plan->shared_bytes = tune.bulk_pieces * a.flat_piece;
     }
-    a.flags |= a.flat_piece != 0 ? tune.pace << CCL_F_PACE_AT : 0u;
+    if (a.flat_piece != 0 && 2ull * plan->grid * a.flat_piece <= s.part_bytes) { /* blocks with one piece or none go another way, which leaves gaps in the paced one */
+        a.flags |= tune.pace << CCL_F_PACE_AT;
+    }
     plan->threads += !comm->props.is_host && c.variant == cclVariantLL ? CCL_GPU_HELPER_THREADS : 0;
     /* On a GPU, who stages keeps step with all peers, LL hears from all, and a partitioned block has one peer. */
     bool groups = comm->props.is_host || by_pair || c.variant == cclVariantDirect;

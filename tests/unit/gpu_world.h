@@ -215,13 +215,14 @@ static void set_call(uint32_t r, const struct call *c)
     a->pieces_across = (c->row_bytes + c->piece_bytes - 1) / c->piece_bytes;
     a->pieces_down = (c->rows + c->piece_rows - 1) / c->piece_rows;
     a->flags = c->flags;
-    a->flags |= CCL_FLAT_UNITS && c->threads >= 32 && dice(4) == 0 ? CCL_PACE(1 + dice(c->threads / 32), dice(3)) << CCL_F_PACE_AT : 0u; /* each rank for itself */
+    const uint32_t pace = CCL_FLAT_UNITS && c->threads >= 32 && dice(4) == 0 ? CCL_PACE(1 + dice(c->threads / 32), dice(3)) : 0; /* each rank for itself */
     a->flags |= c->rows == 1 || a->ld_src == a->row_bytes ? CCL_F_FLAT_SRC : 0u;
     a->flags |= c->rows == 1 || a->ld_dst == a->row_bytes ? CCL_F_FLAT_DST : 0u;
     uint64_t pairs = (a->part_bytes + 7) / 8;
     a->div_mul = pairs > 1 ? (uint32_t)(((1ull << 32) + pairs - 1) / pairs) : 0;
     a->group = c->group ? c->group : world;
     set_flat(a, c->threads);
+    a->flags |= a->flat_piece != 0 && 2ull * c->grid * a->flat_piece <= a->part_bytes ? pace << CCL_F_PACE_AT : 0u; /* as plan.c */
     a->sig = 1000 + c->rows * 7 + c->row_bytes;
     a->where = (c->staged >> r & 1) ? 0 : 1ull << 48 | dst_at(r, c);
     a->expect_id = a->where != 0 ? 1 : 0;

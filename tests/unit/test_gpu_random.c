@@ -72,6 +72,19 @@ static void draw_variant(struct call *c, uint32_t n)
     c->fn = dice(2) ? c->fn : of_world(c->fn, n);
 }
 
+/* Two ranks, flat, each block has two pieces or more: what may be paced. */
+static void draw_many(struct call *c)
+{
+    c->rows = c->piece_rows = 1;
+    c->pad_src = c->pad_dst = c->skew = c->words = c->group = 0;
+    c->piece_bytes = 16 * (1 + dice(32));
+    c->row_bytes = c->piece_bytes * (2 * c->grid + dice(3 * c->grid)) + 16 * dice(c->piece_bytes / 16);
+    c->shift_src &= 16u;
+    c->shift_dst &= 16u;
+    c->staged = dice(2) ? 0 : c->staged;
+    c->fn = of_world(ccl_k_push_n, 2);
+}
+
 int main(int argc, char **argv)
 {
     const uint32_t count = argc > 1 ? (uint32_t)atoi(argv[1]) : 300;
@@ -84,6 +97,9 @@ int main(int argc, char **argv)
         }
         draw_shape(&c);
         draw_variant(&c, n);
+        if (n == 2 && dice(6) == 0) {
+            draw_many(&c);
+        }
         snprintf(name, sizeof(name), "call %u: kernel %s, %u x %u bytes, pads %u %u, pieces %u x %u, shifts %u %u skew %u, in place %u, staged %x, group %u, grid %u x %u, words %x",
                  i, c.fn == ccl_k_push_part ? "part" : c.group ? "push" : "any", c.rows, c.row_bytes, c.pad_src, c.pad_dst, c.piece_rows, c.piece_bytes, c.shift_src, c.shift_dst,
                  c.skew, c.in_place, c.staged, c.group, c.grid, c.threads, c.words);
