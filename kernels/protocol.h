@@ -12,7 +12,7 @@
 #define CCL_TAG_MASK ((1u << CCL_TAG_BITS) - 1)
 #define CCL_SCRUB_EVERY 1u
 #else
-#define CCL_SCRUB_EVERY 16u
+#define CCL_SCRUB_EVERY 64u /* an operation that scrubs takes some round trips longer */
 #define CCL_TAG_MASK 0xffffffffu
 #endif
 #define CCL_TAGGED(n, value) ((uint64_t)(n) << 32 | (uint32_t)(value))
@@ -312,8 +312,8 @@ CCL_DEVICE int ccl_scrub_turn(uint32_t n, uint32_t *turn)
 
 /* Every word that operation n does not use gets a recent tag now and then, so that none keeps an old one until the tag comes round again: in
  * two of 2 x CCL_SCRUB_EVERY operations one LL line, the advert words of one peer, and one flag word. ll_bytes: in use of the LL lines of each source.
- * advert_words: so many of an advert are in use. Rows below used_rows are in use. The longest period of a CPU, 16 x 2 x 128 blocks x 1024 ranks
- * operations, is far below 2^32; a GPU's LL lines take 2^26. */
+ * advert_words: so many of an advert are in use. Rows below used_rows are in use. The longest period of a CPU, 64 x 2 x 128 blocks x 1024 ranks
+ * operations, is far below 2^32; a GPU's LL lines take 2^29. */
 CCL_DEVICE_SLOW void ccl_scrub_now(CCL_ARGS a, uint32_t n, uint32_t turn, uint32_t ll_bytes, uint32_t advert_words, uint32_t used_rows)
 {
     const uint64_t me = ccl_peer_ctl(a, a->rank);
