@@ -59,6 +59,7 @@ CCL_DEVICE uint64_t gpu_aligned(uint64_t addr, uint64_t align)
 #define CCL_NO_UNROLL
 #define CCL_LL_WORDS
 #define CCL_NEED_NOW(x) ((void)(x))
+#define CCL_HOLD(x) ((void)(x))
 #define CCL_DEAD_GRACE_NS 0u
 #define CCL_ADVERT_BODY "advert_packets.h"
 #define CCL_LL_BODY "ll_packet_body.h"
@@ -89,6 +90,10 @@ uint32_t ccl_warp_ballot(uint32_t x);
 uint64_t ccl_warp_first_u64(uint64_t v);
 void ccl_barrier_arrive(uint32_t barrier);
 void ccl_barrier_sync(uint32_t barrier);
+void ccl_exit(void);
+CCL_DEVICE uint32_t ccl_grid_anew(void) { return ccl_grid(); }
+CCL_DEVICE uint32_t ccl_threads_anew(void) { return ccl_threads(); }
+CCL_DEVICE uint32_t ccl_count_bits(uint32_t x) { return (uint32_t)__builtin_popcount(x); }
 
 CCL_DEVICE void ccl_block_release_system(void) { ccl_block_sync(); }
 CCL_DEVICE void ccl_flag_release_system(void) { gpu_maybe_yield(); }
@@ -109,6 +114,7 @@ CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr) { return *CCL_PTR(cons
 CCL_DEVICE ccl_vec16 ccl_load_once_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
 CCL_DEVICE void ccl_prefetch(uint64_t addr) { (void)*(volatile const char *)addr; }
 CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
+CCL_DEVICE void ccl_store_ring_vec16(uint64_t addr, ccl_vec16 v) { *CCL_PTR(ccl_vec16, addr) = v; }
 
 CCL_DEVICE uint64_t gpu_load(uint64_t addr)
 {
@@ -157,6 +163,8 @@ CCL_DEVICE ccl_vec16 ccl_load_packet_system(uint64_t addr)
     gpu_maybe_yield();
     return *CCL_PTR(const ccl_vec16, addr);
 }
+
+#define ccl_acquire_packet_system ccl_load_packet_system
 
 CCL_DEVICE void ccl_store_packet_system(uint64_t addr, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {

@@ -152,16 +152,21 @@ void ccl_barrier_sync(uint32_t barrier)
     }
 }
 
-static void enter(void)
+void ccl_exit(void)
 {
     struct thread *t = running;
-    t->block->fn(t->block->args);
     t->done = 1;
     t->block->alive--;
     t->block->warp_alive[t->tid / 32]--;
     for (;;) {
         swapcontext(&t->context, &scheduler);
     }
+}
+
+static void enter(void)
+{
+    running->block->fn(running->block->args);
+    ccl_exit();
 }
 
 #endif
