@@ -167,6 +167,7 @@ struct ccl_parts_ll_args {
 };
 #define CCL_KERNEL_PARTS_LL(name, threads) CCL_KERNEL_CUT(name, ccl_parts_ll_args, struct ccl_k_parts_args, threads, 2)
 #define CCL_NEED_NOW(x) asm volatile("" ::"l"(x)) /* computed here, not where it is used */
+#define CCL_HOLD(x) asm volatile("" : "+l"(x)) /* and not computed again where it is used */
 #if !defined(CCL_TRACED)
 #define CCL_LL_WORDS /* has the kernels ll_words_W */
 #endif
@@ -205,6 +206,18 @@ CCL_DEVICE void ccl_store_stream_vec16(uint64_t addr, ccl_vec16 v)
         return v;                                                                \
     }
 CCL_LOAD_VEC16(ccl_load_stream_vec16, "cs")
+/* As ccl_load_packet_system; each half acquires. */
+CCL_DEVICE ccl_vec16 ccl_acquire_packet_system(uint64_t addr)
+{
+    ccl_vec16 v;
+    uint64_t a, b;
+    asm volatile("ld.acquire.sys.global.v2.u64 {%0,%1}, [%2];" : "=l"(a), "=l"(b) : "l"(addr) : "memory");
+    v.lane[0] = (uint32_t)a;
+    v.lane[1] = (uint32_t)(a >> 32);
+    v.lane[2] = (uint32_t)b;
+    v.lane[3] = (uint32_t)(b >> 32);
+    return v;
+}
 /* Not kept in the first cache, fetched a line of 128 bytes at a time. */
 CCL_LOAD_VEC16(ccl_load_once_vec16, "L1::no_allocate.L2::128B")
 

@@ -18,38 +18,106 @@ CCL_DEVICE struct push_block push_block_of(CCL_ARGS a, uint32_t n_ranks, struct 
     return b;
 }
 
-/* One lane, its peer's advert is not the common one. */
-CCL_DEVICE_SLOW void push_flat_note(CCL_ARGS a, struct push_shared *sh, uint32_t bad, uint64_t where, uint64_t base, uint32_t peer)
+/* ccl_enter in two halves: what stands between them is done while the number is on its way. One thread. */
+CCL_DEVICE uint64_t push_flat_draw(CCL_ARGS a) { return ccl_add_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->priv)->op, 1); }
+
+CCL_DEVICE void push_flat_drawn(CCL_ARGS a, uint64_t entry)
 {
-    if (bad == CCL_BAD_NONE) {
+    const uint32_t grid = ccl_grid();
+    if (((uint32_t)entry & ~CCL_OP_STOPPED) == grid - 1) {
+        ccl_add_relaxed_agent_u64((uint64_t) & ((struct ccl_k_priv *)a->priv)->op, (1ull << 32) - grid);
+    }
+}
+
+/* A lane of the first warp sends packet w of the advert for the rank d rotations on, and awaits that of its advert: 0 is {signature, description}, 1 and 2 are the bytes
+ * of a part, 3 is the place. So one access of the warp looks at all adverts. What is here is known before the number. */
+struct push_flat_lane {
+    uint64_t to, from; /* of even operations */
+    uint64_t mine;     /* what is sent */
+    uint64_t window;   /* where this rank's part lies in the window that is expected at the peer */
+    uint64_t id;       /* of that window; none: no id */
+    uint32_t w, d, hears, flags;
+};
+
+CCL_DEVICE struct push_flat_lane push_flat_lane_of(CCL_ARGS a, uint32_t world)
+{
+    struct push_flat_lane l;
+    const uint32_t t = ccl_tid();
+    l.flags = a->flags;
+    l.hears = 1 + t / 4 < world;
+    l.d = l.hears ? 1 + t / 4 : 0;
+    l.w = l.hears ? t % 4 : 0;
+    const uint32_t peer = ccl_rotate_in(a, world, l.d), use = l.flags & CCL_F_FORCE_STAGED ? 0 : a->expect_id;
+    l.mine = l.w == 0 ? (uint64_t)a->desc.word1 << 32 | a->sig : l.w == 3 ? a->where : a->part_bytes;
+    l.to = ccl_ctl_in(a, world, peer) + a->lay.adv + a->rank * 64 + 16 * l.w;
+    l.from = ccl_ctl_in(a, world, a->rank) + a->lay.adv + peer * 64 + 16 * l.w;
+    l.window = a->peer[peer].win;
+    l.id = use != 0 && l.window != 0 ? use : ~0ull;
+    l.window += a->rank * a->dst_part;
+    CCL_HOLD(l.to);
+    CCL_HOLD(l.from);
+    CCL_HOLD(l.mine);
+    CCL_HOLD(l.window);
+    CCL_HOLD(l.id);
+    return l;
+}
+
+/* All lanes, some have found something else than the common advert: an error (bad), another window than the expected one, none, no vectors. got: the lane's packet. */
+CCL_DEVICE_SLOW void push_flat_note(CCL_ARGS a, struct push_shared *sh, struct push_end *end, uint32_t n, uint32_t bad, struct push_flat_lane l, uint64_t got)
+{
+    if (l.w == 0 && bad == CCL_BAD_MISMATCH && (uint32_t)got == CCL_SIG_REVOKED) {
+        bad = CCL_BAD_LEFT;
+    }
+    if (l.w == 3) {
+        const uint32_t id = (uint32_t)(got >> 48);
+        uint64_t base = 0;
+        if (bad == CCL_BAD_NONE && id != 0 && !(l.flags & CCL_F_FORCE_STAGED)) {
+            base = push_resolve(a, n, ccl_rotate(a, l.d), got);
+        }
+        end[l.d].base = base;
         if (base & 15) { /* lanes store alike or nothing */
             sh->odd = 1;
         }
         if (base == 0) {
             sh->staged = 1;
+            /* A window that is not mapped here yet is no fault of the caller's. */
+            bad = bad == CCL_BAD_NONE && id == 0 && (l.flags & CCL_F_FORCE_DIRECT) ? (uint32_t)CCL_BAD_NO_WINDOW : bad;
         }
-        bad = base == 0 && (a->flags & CCL_F_FORCE_DIRECT) && where >> 48 == 0 ? (uint32_t)CCL_BAD_NO_WINDOW : bad;
     }
-    if (bad != CCL_BAD_NONE) {
-        push_set_bad(a, sh, bad, peer);
+    const uint32_t told = ccl_warp_ballot(bad > CCL_BAD_STOP); /* CCL_BAD_STOP must not hide it */
+    if (told != 0 ? bad > CCL_BAD_STOP : bad != CCL_BAD_NONE) {
+        push_set_bad(a, sh, bad, ccl_rotate(a, l.d));
     }
 }
 
-/* ccl_enter in two halves: what stands between them is done while the number is on its way. One thread. */
-CCL_DEVICE uint64_t push_flat_draw(CCL_ARGS a)
+/* Wait for the packets of all lanes, and look at what they say. Lanes leave together: all have theirs, or one has an error and those that still wait get CCL_BAD_STOP. Each
+ * look is at all packets, so all that the last one has found is behind the own advert (D). Packet 0 is judged first, and by its first half alone: an LL advert has no other
+ * packets, a revoked one another description. */
+CCL_DEVICE void push_flat_hear(CCL_ARGS a, struct push_shared *sh, struct push_end *end, uint32_t n, const struct push_flat_lane *l, uint64_t from)
 {
-    const uint64_t op = (uint64_t) & ((struct ccl_k_priv *)a->priv)->op;
-    return ccl_grid() == 1 ? ccl_load_relaxed_agent_u64(op) : ccl_add_relaxed_agent_u64(op, 1);
-}
-
-CCL_DEVICE void push_flat_drawn(CCL_ARGS a, uint64_t entry)
-{
-    const uint64_t op = (uint64_t) & ((struct ccl_k_priv *)a->priv)->op;
-    const uint32_t grid = ccl_grid();
-    if (grid == 1 && !(entry & CCL_OP_STOPPED)) {
-        ccl_store_relaxed_agent_u64(op, entry + (1ull << 32));
-    } else if (grid > 1 && ((uint32_t)entry & ~CCL_OP_STOPPED) == grid - 1) {
-        ccl_add_relaxed_agent_u64(op, (1ull << 32) - grid);
+    const uint32_t want_low = l->w == 3 ? 0 : ~0u, want_high = l->w == 1 || l->w == 2 ? ~0u : 0; /* bits to compare */
+    uint32_t bad = CCL_BAD_NONE, absent = 0, differs = 0;
+    uint64_t got = 0;
+    for (uint32_t polls = 1;; polls++) {
+        if (l->hears) {
+            const ccl_vec16 q = ccl_acquire_packet_system(from);
+            got = (uint64_t)CCL_LANE(q, 2) << 32 | CCL_LANE(q, 0);
+            absent = (CCL_LANE(q, 1) ^ n) | (CCL_LANE(q, 3) ^ n);
+            differs = ((CCL_LANE(q, 0) ^ (uint32_t)l->mine) & want_low) | ((CCL_LANE(q, 2) ^ (uint32_t)(l->mine >> 32)) & want_high);
+        }
+        if (__builtin_expect(ccl_warp_ballot(absent) == 0, 1) || ccl_warp_ballot(absent ? bad : l->w == 0 && differs) != 0) {
+            break;
+        }
+        bad = absent && (polls & 63) == 0 ? ccl_slow_poll(a, from - 16 * l->w, n, CCL_SIG_REVOKED, ccl_rotate(a, l->d), polls) : (uint32_t)CCL_BAD_NONE;
+    }
+    const uint64_t base = l->window + (got & 0xffffffffffffull);
+    if (l->w == 3) {
+        end[l->d].base = base;
+        end[l->d].at = 0;
+    }
+    const uint32_t other = absent | differs | (l->w == 3 && (got >> 48 != l->id || (base & 15) != 0));
+    if (__builtin_expect(ccl_warp_ballot(other) != 0, 0)) {
+        push_flat_note(a, sh, end, n, absent ? (bad != CCL_BAD_NONE ? bad : (uint32_t)CCL_BAD_STOP) : differs ? CCL_BAD_MISMATCH : CCL_BAD_NONE, *l, got);
     }
 }
 
@@ -57,29 +125,28 @@ CCL_DEVICE void push_flat_drawn(CCL_ARGS a, uint64_t entry)
 CCL_DEVICE void push_flat_begin(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint64_t entry)
 {
     const uint32_t t = ccl_tid();
-    const uint32_t peer = ccl_rotate_in(a, world, t < world ? t : 0);
-    const uint64_t me = ccl_ctl_in(a, world, a->rank);
-    CCL_NEED_NOW(me);
+    const struct push_flat_lane l = push_flat_lane_of(a, world);
     if (t == 0) {
+        const uint64_t own = a->dst + a->rank * a->dst_part;
         sh->bad = CCL_BAD_NONE; /* before any lane can have something to say */
         sh->staged = sh->odd = sh->drain = sh->late = 0;
+        end[0].base = own == a->src ? 0 : own;
     }
-    ccl_warp_sync();
     entry = ccl_warp_first_u64(entry) & ((uint64_t)CCL_TAG_MASK << 32 | 0xffffffffu);
-    const uint32_t n = CCL_TAG(entry);
+    const uint32_t n = CCL_TAG(entry), parity = (n & 1) * world * 64;
+    const uint64_t own_advert = ccl_ctl_in(a, world, a->rank) + a->lay.adv + a->rank * 64 + parity;
     push_note(a, n, CCL_TRACE_START);
+    if ((uint32_t)entry == 0 && l.hears) {
+        ccl_store_packet_system(l.to + parity, (uint32_t)l.mine, n, (uint32_t)(l.mine >> 32), n);
+    }
     if (t == 0) {
         push_flat_drawn(a, entry);
-        const uint64_t own = a->dst + a->rank * a->dst_part;
-        end[0].base = own == a->src ? 0 : own;
         sh->entry = entry;
     }
     if ((uint32_t)entry & CCL_OP_STOPPED) {
         return;
     }
-    const uint64_t own_advert = ccl_advert_addr(a, me, n, a->rank);
     if ((uint32_t)entry == 0) {
-        ccl_advert_send(a, world, n, 8, t, CCL_WARP);
         ccl_warp_sync(); /* each lane's fence is behind its own adverts, lane 0's behind all */
         ccl_fence_sc_system();
         if (t == 0) {
@@ -91,16 +158,8 @@ CCL_DEVICE void push_flat_begin(CCL_ARGS a, uint32_t world, struct push_shared *
             ccl_pause();
         }
     }
-    if (t > 0 && t < world) {
-        uint64_t where = 0;
-        const uint32_t bad = ccl_advert_wait(a, world, n, peer, 8, &where);
-        const uint64_t base = bad == CCL_BAD_NONE ? push_resolve(a, n, peer, where) : 0;
-        end[t].base = base;
-        end[t].at = 0;
-        if (base == 0 || (base & 15)) {
-            push_flat_note(a, sh, bad, where, base, peer);
-        }
-    }
+    ccl_warp_sync(); /* no lane looks before the own advert is out */
+    push_flat_hear(a, sh, end, n, &l, l.from + parity);
 }
 
 /* Behind the adverts: some destinations are staged and others not, or the launch has failed. */
