@@ -151,7 +151,6 @@ CCL_DEVICE void push_flat_begin(CCL_ARGS a, uint32_t world, struct push_shared *
         ccl_fence_sc_system();
         if (t == 0) {
             ccl_store_relaxed_system_u64(own_advert, CCL_TAGGED(n, a->sig));
-            ccl_scrub(a, n, 0, 8, ccl_grid());
         }
     } else {
         while (CCL_TAG(ccl_load_acquire_system_u64(own_advert)) != n) {
@@ -169,7 +168,28 @@ CCL_DEVICE_SLOW void push_flat_rest(CCL_ARGS a, uint32_t world, struct push_shar
     if ((uint32_t)sh->entry & CCL_OP_STOPPED) {
         push_stopped(a, b);
     } else if (!push_failed(a, &b)) {
+        if (ccl_tid() == 0 && (uint32_t)sh->entry == 0) {
+            ccl_scrub(a, b.job.n, 0, 8, ccl_grid());
+        }
         push_run(a, world, world, &b, world);
+    }
+}
+
+/* One thread, once it has the number: the first block in scrubs, each block sees to its row. */
+CCL_DEVICE_SLOW void push_flat_renew(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t turn)
+{
+    if ((uint32_t)sh->entry == 0) {
+        ccl_scrub_now(a, CCL_TAG(sh->entry), turn, 0, 8, ccl_grid());
+    }
+    push_leave_now(a, push_block_of(a, world, sh, end).job, turn);
+}
+
+/* The last thread. */
+CCL_DEVICE void push_flat_scrub(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t n)
+{
+    uint32_t turn;
+    if (__builtin_expect(ccl_scrub_turn(n, &turn), 0) && ccl_tid() + 1 == ccl_threads()) {
+        push_flat_renew(a, world, sh, end, turn);
     }
 }
 
@@ -194,7 +214,6 @@ CCL_DEVICE_SLOW void push_flat_end(CCL_ARGS a, uint32_t world, struct push_share
         return;
     }
     push_note(a, b.job.n, CCL_TRACE_END);
-    push_leave(a, &b.job);
 }
 
 /* The same behind a ring, whose words are out up to `words`. */
@@ -214,21 +233,7 @@ CCL_DEVICE_SLOW void push_ring_end(CCL_ARGS a, uint32_t world, struct push_share
         return;
     }
     push_note(a, b.job.n, CCL_TRACE_END);
-    push_leave(a, &b.job);
-}
-
-CCL_DEVICE_SLOW void push_flat_leave(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t turn)
-{
-    push_leave_now(a, push_block_of(a, world, sh, end).job, turn);
-}
-
-CCL_DEVICE void push_flat_over(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t n)
-{
-    uint32_t turn;
-    push_note(a, n, CCL_TRACE_END);
-    if (ccl_tid() == 0 && __builtin_expect(ccl_scrub_turn(n, &turn), 0)) {
-        push_flat_leave(a, world, sh, end, turn);
-    }
+    push_flat_scrub(a, world, sh, end, b.job.n);
 }
 
 /* Many pieces. */
@@ -281,20 +286,19 @@ CCL_DEVICE void push_flat_finish(CCL_ARGS a, uint32_t world, struct push_shared 
             ccl_store_relaxed_system_u64(its, CCL_TAGGED(n, CCL_STEP_DONE));
             uint32_t bad = CCL_BAD_NONE;
             const uint32_t value = CCL_VALUE(ccl_wait_word(a, word, n, 1, peer, 0, &bad));
+            end[t].at = value;
             if (__builtin_expect(bad || value != CCL_STEP_DONE, 0)) {
-                end[t].at = value;
                 push_see(a, sh, bad, value, peer);
-            } else {
-                end[t].at = CCL_STEP_DONE;
             }
         }
     }
+    push_flat_scrub(a, world, sh, end, n); /* beside the wait */
     ccl_block_sync();
     if (__builtin_expect(sh->bad | sh->drain | sh->late, 0)) {
         push_flat_end(a, world, sh, end);
         return;
     }
-    push_flat_over(a, world, sh, end, n);
+    push_note(a, n, CCL_TRACE_END);
 }
 
 /* Plain buffers. False: not this way. */
@@ -314,7 +318,8 @@ CCL_DEVICE uint32_t push_flat_staged(CCL_ARGS a, uint32_t world, struct push_sha
     if (__builtin_expect(sh->bad | late, 0)) {
         push_ring_end(a, world, sh, end, words);
     } else {
-        push_flat_over(a, world, sh, end, n);
+        push_note(a, n, CCL_TRACE_END);
+        push_flat_scrub(a, world, sh, end, n);
     }
     return 1;
 }
