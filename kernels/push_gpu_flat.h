@@ -271,8 +271,8 @@ CCL_DEVICE void push_flat_one(uint32_t world, const struct push_end *end, const 
     }
 }
 
-/* DONE to all, DONE of all. */
-CCL_DEVICE void push_flat_finish(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t n)
+/* DONE to all, DONE of all. False: not as usual, and all that follows has been done. */
+CCL_DEVICE uint32_t push_flat_finish(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t n)
 {
     const uint32_t t = ccl_tid();
     const uint32_t peer = ccl_rotate_in(a, world, t < world ? t : 0);
@@ -296,9 +296,10 @@ CCL_DEVICE void push_flat_finish(CCL_ARGS a, uint32_t world, struct push_shared 
     ccl_block_sync();
     if (__builtin_expect(sh->bad | sh->drain | sh->late, 0)) {
         push_flat_end(a, world, sh, end);
-        return;
+        return 0;
     }
     push_note(a, n, CCL_TRACE_END);
+    return 1;
 }
 
 /* Plain buffers. False: not this way. */
@@ -330,6 +331,12 @@ CCL_DEVICE uint32_t push_takes_flat(CCL_ARGS a, uint32_t world)
     return world != 0 && a->group + 1 >= world && push_is_flat(a) && (uint64_t)ccl_bid() * a->flat_piece < a->part_bytes;
 }
 
+/* Behind the adverts: all destinations are stored into directly. */
+CCL_DEVICE uint32_t push_is_direct(const volatile struct push_shared *sh)
+{
+    return (((uint32_t)sh->entry & CCL_OP_STOPPED) | sh->bad | sh->staged | sh->odd) == 0;
+}
+
 CCL_DEVICE void push_flat_all(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end)
 {
     const uint32_t t = ccl_tid(), column = ccl_threads() * 16, row = ccl_grid() * a->flat_piece;
@@ -359,15 +366,22 @@ CCL_DEVICE void push_flat_all(CCL_ARGS a, uint32_t world, struct push_shared *sh
     }
     ccl_block_sync();
     const uint32_t n = CCL_TAG(sh->entry);
-    if (__builtin_expect(!(((uint32_t)sh->entry & CCL_OP_STOPPED) | sh->bad | sh->staged | sh->odd), 1)) {
+    if (push_is_direct(sh)) {
         push_note(a, n, CCL_TRACE_MET);
         if (one) {
             push_flat_one(world, end, v, at, bytes, column);
+            if (!push_flat_finish(a, world, sh, end, n)) {
+                return;
+            }
         } else {
             push_flat_many(a, world, end, n);
+            if (!push_flat_finish(a, world, sh, end, n)) {
+                return;
+            }
         }
-        push_flat_finish(a, world, sh, end, n);
-    } else if (!push_flat_staged(a, world, sh, end, n, one)) {
+    }
+    /* Asked once more, so that the compiler puts this, which is long, behind all of that: each way is one run of code. */
+    if (!push_is_direct(sh) && !push_flat_staged(a, world, sh, end, n, one)) {
         push_flat_rest(a, world, sh, end);
     }
 }
