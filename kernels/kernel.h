@@ -176,7 +176,23 @@ CCL_DEVICE uint32_t ccl_tid(void) { return threadIdx.x; }
 CCL_DEVICE uint32_t ccl_bid(void) { return blockIdx.x; }
 CCL_DEVICE uint32_t ccl_grid(void) { return gridDim.x; }
 CCL_DEVICE uint32_t ccl_threads(void) { return blockDim.x; }
+/* The same, asked for where they stand and not kept in a register. */
+CCL_DEVICE uint32_t ccl_grid_anew(void)
+{
+    uint32_t v;
+    asm volatile("mov.u32 %0, %%nctaid.x;" : "=r"(v));
+    return v;
+}
+CCL_DEVICE uint32_t ccl_threads_anew(void)
+{
+    uint32_t v;
+    asm volatile("mov.u32 %0, %%ntid.x;" : "=r"(v));
+    return v;
+}
+CCL_DEVICE uint32_t ccl_count_bits(uint32_t x) { return (uint32_t)__popc(x); }
 CCL_DEVICE void ccl_block_sync(void) { __syncthreads(); }
+/* The end of the kernel for this thread; the compiler believes that one may go on. */
+CCL_DEVICE void ccl_exit(void) { asm volatile("{.reg .pred p; setp.ne.u32 p, %0, 0; @p exit;}" ::"r"(blockDim.x) : "memory"); }
 /* Publish = all threads ccl_block_release_system(), then the lanes that store flags ccl_flag_release_system() and relaxed stores. One
  * fence by the flag's lane is enough: it is cumulative over the barrier. */
 CCL_DEVICE void ccl_block_release_system(void) { __syncthreads(); }
@@ -245,6 +261,10 @@ CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr)
                  : "l"(addr)
                  : "memory");
     return v;
+}
+CCL_DEVICE void ccl_store_ring_vec16(uint64_t addr, ccl_vec16 v)
+{
+    asm volatile("st.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(addr), "r"(v.lane[0]), "r"(v.lane[1]), "r"(v.lane[2]), "r"(v.lane[3]) : "memory");
 }
 
 #else /* CPU */

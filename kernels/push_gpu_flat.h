@@ -7,8 +7,6 @@
 #ifndef CCL_PUSH_GPU_FLAT_H
 #define CCL_PUSH_GPU_FLAT_H
 
-#define PUSH_ONE_UNITS 4u /* a thread's vectors of the only piece of a block, loaded while the adverts travel */
-
 /* The block as the functions that know every case see it. */
 CCL_DEVICE struct push_block push_block_of(CCL_ARGS a, uint32_t n_ranks, struct push_shared *sh, struct push_end *end)
 {
@@ -65,6 +63,7 @@ CCL_DEVICE struct push_flat_lane push_flat_lane_of(CCL_ARGS a, uint32_t world)
 /* All lanes, some have found something else than the common advert: an error (bad), another window than the expected one, none, no vectors. got: the lane's packet. */
 CCL_DEVICE_SLOW void push_flat_note(CCL_ARGS a, struct push_shared *sh, struct push_end *end, uint32_t n, uint32_t bad, struct push_flat_lane l, uint64_t got)
 {
+    uint32_t none = 0;
     if (l.w == 0 && bad == CCL_BAD_MISMATCH && (uint32_t)got == CCL_SIG_REVOKED) {
         bad = CCL_BAD_LEFT;
     }
@@ -79,10 +78,14 @@ CCL_DEVICE_SLOW void push_flat_note(CCL_ARGS a, struct push_shared *sh, struct p
             sh->odd = 1;
         }
         if (base == 0) {
-            sh->staged = 1;
+            none = 1;
             /* A window that is not mapped here yet is no fault of the caller's. */
             bad = bad == CCL_BAD_NONE && id == 0 && (l.flags & CCL_F_FORCE_DIRECT) ? (uint32_t)CCL_BAD_NO_WINDOW : bad;
         }
+    }
+    none = ccl_warp_ballot(none);
+    if (ccl_tid() == 0) {
+        sh->staged = ccl_count_bits(none);
     }
     const uint32_t told = ccl_warp_ballot(bad > CCL_BAD_STOP); /* CCL_BAD_STOP must not hide it */
     if (told != 0 ? bad > CCL_BAD_STOP : bad != CCL_BAD_NONE) {
@@ -193,16 +196,11 @@ CCL_DEVICE void push_flat_scrub(CCL_ARGS a, uint32_t world, struct push_shared *
     }
 }
 
-/* All destinations are staged, a chunk is one go of all warps but the first, and sources that store directly say so by words of their own. */
-CCL_DEVICE uint32_t push_takes_ring(CCL_ARGS a, uint32_t world, const struct push_shared *sh, const struct push_end *end)
+/* All destinations are staged, a chunk is one go of all warps but the first, or the only one, and sources that store directly say so by words of their own. */
+CCL_DEVICE uint32_t push_takes_ring(CCL_ARGS a, uint32_t world, const struct push_shared *sh, uint32_t one)
 {
-    uint32_t all = sh->bad == CCL_BAD_NONE && !((uint32_t)sh->entry & CCL_OP_STOPPED) && ccl_threads() % CCL_WARP == 0 &&
-                   ccl_threads() > CCL_WARP && a->flat_piece <= RING_UNITS * 16 * (ccl_threads() - CCL_WARP);
-#pragma unroll 1
-    for (uint32_t d = 1; d < world; d++) {
-        all &= end[d].base == 0;
-    }
-    return all;
+    return sh->bad == CCL_BAD_NONE && !((uint32_t)sh->entry & CCL_OP_STOPPED) && sh->staged == world - 1 && ccl_threads() % CCL_WARP == 0 &&
+           (one || (ccl_threads() > CCL_WARP && a->flat_piece <= RING_UNITS * 16 * (ccl_threads() - CCL_WARP)));
 }
 
 /* A source has not stored directly, or is not done, or the launch has failed. */
@@ -259,9 +257,13 @@ CCL_DEVICE void push_flat_many(CCL_ARGS a, uint32_t world, const struct push_end
 /* The only piece of a block, which v holds, to all. */
 CCL_DEVICE void push_flat_one(uint32_t world, const struct push_end *end, const ccl_vec16 *v, uint64_t at, uint32_t bytes, uint32_t column)
 {
+#if defined(CCL_TRY_ROLLED) /* to be measured: a sixth of the code for 8 ranks */
+#pragma unroll 1
+#else
 #pragma unroll
+#endif
     for (uint32_t d = 1; d <= world; d++) {
-        const uint64_t to = end[d % world].base; /* the own part last: it has the shortest way */
+        const uint64_t to = end[d == world ? 0 : d].base; /* the own part last: it has the shortest way */
 #pragma unroll
         for (uint32_t u = 0; u < PUSH_ONE_UNITS; u++) {
             if (ccl_tid() * 16 + u * column < bytes && (d < world || to != 0)) {
@@ -271,8 +273,8 @@ CCL_DEVICE void push_flat_one(uint32_t world, const struct push_end *end, const 
     }
 }
 
-/* DONE to all, DONE of all. False: not as usual, and all that follows has been done. */
-CCL_DEVICE uint32_t push_flat_finish(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t n)
+/* DONE to all, DONE of all. */
+CCL_DEVICE void push_flat_finish(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t n)
 {
     const uint32_t t = ccl_tid();
     const uint32_t peer = ccl_rotate_in(a, world, t < world ? t : 0);
@@ -296,27 +298,27 @@ CCL_DEVICE uint32_t push_flat_finish(CCL_ARGS a, uint32_t world, struct push_sha
     ccl_block_sync();
     if (__builtin_expect(sh->bad | sh->drain | sh->late, 0)) {
         push_flat_end(a, world, sh, end);
-        return 0;
+        return;
     }
     push_note(a, n, CCL_TRACE_END);
-    return 1;
 }
 
 /* Plain buffers. False: not this way. */
-CCL_DEVICE uint32_t push_flat_staged(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t n, uint32_t one)
+CCL_DEVICE uint32_t push_flat_staged(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t n, uint32_t one, uint64_t at,
+                                     uint32_t bytes, uint32_t column, const ccl_vec16 *v)
 {
     const uint64_t pieces = a->pieces_down * a->pieces_across;
-    uint32_t late = 0;
-    if (!push_takes_ring(a, world, sh, end) || pieces >> 31 != 0) {
+    uint32_t words = 1;
+    if (!push_takes_ring(a, world, sh, one) || pieces >> 31 != 0) {
         return 0;
     }
     push_note(a, n, CCL_TRACE_MET);
-    const uint32_t words = push_ring(a, world, sh, end, n, one ? 1 : ((uint32_t)pieces - ccl_bid() + ccl_grid() - 1) / ccl_grid());
-#pragma unroll 1
-    for (uint32_t d = 1; d < world; d++) {
-        late |= end[d].at >= CCL_STEP_DIRECT && end[d].at != CCL_STEP_DONE;
+    if (one) {
+        push_ring_one(a, world, sh, end, n, at, bytes, column, v);
+    } else {
+        words = push_ring(a, world, sh, end, n, ((uint32_t)pieces - ccl_bid() + ccl_grid() - 1) / ccl_grid());
     }
-    if (__builtin_expect(sh->bad | late, 0)) {
+    if (__builtin_expect(sh->bad | sh->late, 0)) {
         push_ring_end(a, world, sh, end, words);
     } else {
         push_note(a, n, CCL_TRACE_END);
@@ -370,18 +372,20 @@ CCL_DEVICE void push_flat_all(CCL_ARGS a, uint32_t world, struct push_shared *sh
         push_note(a, n, CCL_TRACE_MET);
         if (one) {
             push_flat_one(world, end, v, at, bytes, column);
-            if (!push_flat_finish(a, world, sh, end, n)) {
-                return;
-            }
+            push_flat_finish(a, world, sh, end, n);
+            ccl_exit();
         } else {
             push_flat_many(a, world, end, n);
-            if (!push_flat_finish(a, world, sh, end, n)) {
-                return;
-            }
+            push_flat_finish(a, world, sh, end, n);
+            ccl_exit();
+        }
+        /* Not reached, which the compiler does not know: so it puts the long way, for which v is kept in registers, behind this one, and this one is one run of code. */
+#pragma unroll
+        for (uint32_t u = 0; u < PUSH_ONE_UNITS; u++) {
+            CCL_LANE(v[u], 0) = CCL_LANE(v[u], 1) = CCL_LANE(v[u], 2) = CCL_LANE(v[u], 3) = 0;
         }
     }
-    /* Asked once more, so that the compiler puts this, which is long, behind all of that: each way is one run of code. */
-    if (!push_is_direct(sh) && !push_flat_staged(a, world, sh, end, n, one)) {
+    if (!push_is_direct(sh) && !push_flat_staged(a, world, sh, end, n, one, at, bytes, column, v)) {
         push_flat_rest(a, world, sh, end);
     }
 }

@@ -9,6 +9,7 @@
 #if !defined(RING_UNITS)
 #define RING_UNITS 5u /* vectors a thread has in flight: 480 threads move 32 KiB in one go */
 #endif
+#define PUSH_ONE_UNITS 4u /* a thread's vectors of the only piece of a block, loaded while the adverts travel */
 #define RING_STOP 0x80000000u
 #define RING_GO 1u   /* barriers of the block beside 0: go of even and odd steps, 1 and 2; done likewise, 3 and 4 */
 #define RING_DONE 3u
@@ -117,6 +118,9 @@ CCL_DEVICE uint32_t ring_control(CCL_ARGS a, uint32_t world, struct push_shared 
     }
     if (l.takes && l.x != 0) {
         end[l.x].at = l.seen;
+        if (l.seen >= CCL_STEP_DIRECT && l.seen != CCL_STEP_DONE) {
+            sh->late = 1;
+        }
     }
     return s >= p.chunks;
 }
@@ -146,12 +150,12 @@ CCL_DEVICE void ring_push(CCL_ARGS a, uint32_t world, const ccl_vec16 *v, uint32
 {
     if (a->lay.shared_ring) {
         const uint64_t to = ccl_ctl_in(a, world, a->rank) + slot + mine;
-        RING_EACH_UNIT(bytes, column, mine, *CCL_PTR(ccl_vec16, to + u * column) = v[u])
+        RING_EACH_UNIT(bytes, column, mine, ccl_store_ring_vec16(to + u * column, v[u]))
     } else {
 #pragma unroll 1
         for (uint32_t d = 1; d < world; d++) {
             const uint64_t to = ccl_ctl_in(a, world, ccl_rotate_in(a, world, d)) + slot + mine;
-            RING_EACH_UNIT(bytes, column, mine, *CCL_PTR(ccl_vec16, to + u * column) = v[u])
+            RING_EACH_UNIT(bytes, column, mine, ccl_store_ring_vec16(to + u * column, v[u]))
         }
     }
     if (own != 0) {
@@ -222,6 +226,92 @@ CCL_DEVICE void ring_move(CCL_ARGS a, uint32_t world, const struct push_end *end
         bytes = next;
         ring_take(a, at, bytes, mine, column, v);
         ccl_barrier_arrive(RING_DONE + (s & 1));
+    }
+}
+
+/* ---- a block with one chunk: all threads move it; v holds it since before the adverts. One barrier behind the push, one behind the words ---- */
+
+#define ONE_EACH_UNIT(statement)                                          \
+    _Pragma("unroll") for (uint32_t u = 0; u < PUSH_ONE_UNITS; u++) {     \
+        if (ccl_tid() * 16 + u * column < bytes) {                        \
+            statement;                                                    \
+        }                                                                 \
+    }
+
+/* The only chunk of the source d rotations on, from slot 0 of its ring; at: this thread's first byte of a part. */
+CCL_DEVICE void ring_one_fetch(CCL_ARGS a, uint32_t world, uint32_t d, uint32_t bytes, uint32_t column, ccl_vec16 *v)
+{
+    const uint32_t src = ccl_rotate_in(a, world, d);
+    const uint64_t slot = ccl_ctl_in(a, world, a->lay.shared_ring ? src : a->rank) + ring_at(a, src) + ccl_tid() * 16;
+    ONE_EACH_UNIT(v[u] = ccl_load_ring_vec16(slot + u * column))
+}
+
+CCL_DEVICE void ring_one_put(uint64_t to, uint32_t bytes, uint32_t column, const ccl_vec16 *v) { ONE_EACH_UNIT(ccl_store_stream_vec16(to + u * column, v[u])) }
+
+/* First warp, behind a release of the block. */
+CCL_DEVICE void ring_one_words(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t n)
+{
+    const uint32_t t = ccl_tid(), peer = ccl_rotate_in(a, world, t < world ? t : 0);
+    const uint64_t word = ccl_full_addr(a, ccl_ctl_in(a, world, a->rank), ccl_bid(), peer);
+    const uint64_t its = ccl_full_addr(a, ccl_ctl_in(a, world, peer), ccl_bid(), a->rank);
+    CCL_NEED_NOW(word);
+    CCL_NEED_NOW(its);
+    ccl_flag_release_system();
+    push_note(a, n, CCL_TRACE_SENT);
+    if (t > 0 && t < world) {
+        uint32_t bad = CCL_BAD_NONE;
+        ccl_store_relaxed_system_u64(its, CCL_TAGGED(n, 1));
+        const uint32_t value = CCL_VALUE(ccl_wait_word(a, word, n, 1, peer, 0, &bad));
+        end[t].at = value;
+        if (__builtin_expect(bad != CCL_BAD_NONE || value >= CCL_STEP_DIRECT, 0)) {
+            push_see(a, sh, bad, value, peer);
+        }
+    }
+}
+
+/* All threads. Slot 0 is free: all adverts are here (R), and chunk 0 waits for no credit; nobody waits for one of ours (Q). */
+CCL_DEVICE void push_ring_one(CCL_ARGS a, uint32_t world, struct push_shared *sh, struct push_end *end, uint32_t n, uint64_t at, uint32_t bytes, uint32_t column, const ccl_vec16 *v)
+{
+    const uint64_t slot = ring_at(a, a->rank) + ccl_tid() * 16, own = end[0].base;
+    if (a->lay.shared_ring) {
+        const uint64_t to = ccl_ctl_in(a, world, a->rank) + slot;
+        ONE_EACH_UNIT(ccl_store_ring_vec16(to + u * column, v[u]))
+    } else {
+#pragma unroll 1
+        for (uint32_t d = 1; d < world; d++) {
+            const uint64_t to = ccl_ctl_in(a, world, ccl_rotate_in(a, world, d)) + slot;
+            ONE_EACH_UNIT(ccl_store_ring_vec16(to + u * column, v[u]))
+        }
+    }
+    if (own != 0 && ccl_tid() < CCL_WARP) {
+        ring_one_put(own + at, bytes, column, v);
+    }
+    ccl_block_release_system();
+    if (ccl_tid() < CCL_WARP) {
+        ring_one_words(a, world, sh, end, n);
+    } else if (own != 0) { /* nobody else waits for it */
+        ring_one_put(own + at, bytes, column, v);
+    }
+    ccl_block_sync();
+    if (sh->bad != CCL_BAD_NONE) {
+        return;
+    }
+#pragma unroll 1
+    for (uint32_t d = 1; d < world; d += 2) {
+        ccl_vec16 w[PUSH_ONE_UNITS], x[PUSH_ONE_UNITS];
+        const uint32_t one = end[d].at < CCL_STEP_DIRECT, two = world > 2 && d + 1 < world && end[d + 1].at < CCL_STEP_DIRECT;
+        if (one) {
+            ring_one_fetch(a, world, d, bytes, column, w);
+        }
+        if (two) {
+            ring_one_fetch(a, world, d + 1, bytes, column, x);
+        }
+        if (one) {
+            ring_one_put(a->dst + ccl_rotate_in(a, world, d) * a->dst_part + at, bytes, column, w);
+        }
+        if (two) {
+            ring_one_put(a->dst + ccl_rotate_in(a, world, d + 1) * a->dst_part + at, bytes, column, x);
+        }
     }
 }
 
