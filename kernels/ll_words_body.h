@@ -63,36 +63,43 @@ CCL_DEVICE uint32_t words_slow(LL_WORDS a, uint32_t n, uint64_t addr, uint32_t s
     return bad;
 }
 
+/* The same out of line with all that it needs, so that the loop around it is short. */
+CCL_DEVICE_SLOW uint32_t words_look(LL_WORDS a, uint32_t n, uint64_t addr, uint32_t src, uint32_t polls)
+{
+    polls--;
+    return words_slow(a, n, addr, src, &polls);
+}
+
 /* ---- a thread has one word at most: the same place to send and to receive ---- */
 
 CCL_DEVICE void words_one(LL_WORDS a, uint32_t world, const struct ll_shared *sh, uint32_t p, uint32_t pairs)
 {
     const uint32_t mine = p < pairs * world, d = mine ? words_rotation(a, p) : 0, i = p - d * pairs, peer = words_rotate(a, world, d);
     const uint64_t to = a->peer[d] + words_place(a, world, 0, a->rank) + i * 16, from = a->peer[0] + words_place(a, world, 0, peer) + i * 16;
-    uint64_t v = 0;
+    uint64_t v = 0, dst = a->dst + (uint64_t)peer * a->part_bytes + (uint64_t)i * 8;
     if (mine) {
         v = words_load(a, i);
     }
     CCL_NEED_NOW(to);
     CCL_NEED_NOW(from);
+    CCL_HOLD(dst);
     ccl_block_sync();
     const uint32_t n = CCL_TAG(sh->entry), parity = (n & 1) * world * CCL_LL_SRC(world);
     if (!mine || ((uint32_t)sh->entry & CCL_OP_STOPPED)) {
         return;
     }
-    if (d == 0) {
-        words_store(a, peer, i, v);
-        return;
-    }
-    ccl_store_packet_system(to + parity, (uint32_t)v, n, (uint32_t)(v >> 32), n);
-    uint32_t polls = 0;
-    ccl_vec16 q;
-    while (q = ccl_load_packet_system(from + parity), __builtin_expect(!words_there(q, n), 0)) {
-        if (words_slow(a, n, from + parity + ll_late(q, n), peer, &polls)) {
-            return;
+    if (d != 0) { /* the own word goes with the others: a way of its own would be fetched first */
+        ccl_store_packet_system(to + parity, (uint32_t)v, n, (uint32_t)(v >> 32), n);
+        uint32_t polls = 0;
+        ccl_vec16 q;
+        while (q = ccl_load_packet_system(from + parity), __builtin_expect(!words_there(q, n), 0)) {
+            if ((++polls & 63) == 0 && words_look(a, n, from + parity + ll_late(q, n), peer, polls)) {
+                return;
+            }
         }
+        v = (uint64_t)CCL_LANE(q, 2) << 32 | CCL_LANE(q, 0);
     }
-    words_store(a, peer, i, (uint64_t)CCL_LANE(q, 2) << 32 | CCL_LANE(q, 0));
+    ccl_store_global_u64(dst, v);
 }
 
 /* ---- more: a thread takes words of the part, each to and from all peers. No place is computed twice, so the way through is short ---- */
