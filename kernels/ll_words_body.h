@@ -4,6 +4,7 @@
  * straight path; at 8 bytes both cost as much as the data. What is rare is out of line and gets the communicator's full arguments in device
  * memory, in which the one thread that raises an error fills in its call. */
 
+#define WORDS_NUMBER 1u /* barrier: sh.entry holds the number. The last warp arrives, the others wait */
 #define LL_WORDS CCL_CONST const struct ccl_k_words_args *
 
 CCL_DEVICE CCL_ARGS words_full(LL_WORDS a) { return (CCL_ARGS)a->full; }
@@ -83,7 +84,7 @@ CCL_DEVICE void words_one(LL_WORDS a, uint32_t world, const struct ll_shared *sh
     CCL_NEED_NOW(to);
     CCL_NEED_NOW(from);
     CCL_HOLD(dst);
-    ccl_block_sync();
+    ccl_barrier_sync(WORDS_NUMBER);
     const uint32_t n = CCL_TAG(sh->entry), parity = (n & 1) * world * CCL_LL_SRC(world);
     if (!mine || ((uint32_t)sh->entry & CCL_OP_STOPPED)) {
         return;
@@ -175,13 +176,16 @@ CCL_DEVICE uint32_t words_receive_some(LL_WORDS a, uint32_t world, uint32_t n, u
     return 0;
 }
 
+/* Threads of the launch that move data; with 4 ranks there is no register to keep it in. */
+CCL_DEVICE uint32_t words_stride(void) { return ccl_grid_anew() * (ccl_threads_anew() - CCL_WARP); }
+
 CCL_DEVICE void words_all(LL_WORDS a, uint32_t world, const struct ll_shared *sh, uint32_t first, uint32_t stride, uint32_t pairs)
 {
     const uint32_t step = WORDS_FLIGHT(world) * stride;
     uint64_t v[WORDS_FLIGHT_MOST];
     uint32_t polls = 0;
     words_load_some(a, world, first, stride, pairs, v);
-    ccl_block_sync();
+    ccl_barrier_sync(WORDS_NUMBER);
     const uint32_t n = CCL_TAG(sh->entry);
     if (first >= pairs || ((uint32_t)sh->entry & CCL_OP_STOPPED)) {
         return;
@@ -192,12 +196,14 @@ CCL_DEVICE void words_all(LL_WORDS a, uint32_t world, const struct ll_shared *sh
         words_load_some(a, world, i, stride, pairs, v);
         words_send_some(a, world, n, i, stride, pairs, v);
     }
-    CCL_NO_UNROLL
-    for (uint32_t i = first; i < pairs; i += step) {
-        if (words_receive_some(a, world, n, i, stride, pairs, &polls)) {
+    uint32_t i = first;
+    do {
+        const uint32_t now = words_stride();
+        if (words_receive_some(a, world, n, i, now, pairs, &polls)) {
             return;
         }
-    }
+        i += WORDS_FLIGHT(world) * words_stride();
+    } while (i < pairs);
 }
 
 /* ---- the last warp ---- */
@@ -243,13 +249,14 @@ CCL_DEVICE void words_helper(LL_WORDS a, uint32_t world, uint32_t lane, struct l
             ccl_store_relaxed_agent_u64(op, entry + (1ull << 32));
         }
     }
-    ccl_block_sync();
-    if (lane == 0 && !alone && ((uint32_t)entry & ~CCL_OP_STOPPED) == grid - 1) { /* as ccl_enter_at: the last block in bumps the number */
-        ccl_add_relaxed_agent_u64(op, (1ull << 32) - grid);
-    }
-    entry = alone ? entry : sh->entry;
-    if ((uint32_t)entry != 0) {
-        return; /* a later block; or a replay after an error, of which no packet leaves */
+    ccl_warp_sync();
+    ccl_barrier_arrive(WORDS_NUMBER); /* and does not wait: the adverts are what is late */
+    entry = alone ? entry : ccl_warp_first_u64(entry);
+    if ((uint32_t)entry != 0) { /* a later block; or a replay after an error, of which no packet leaves */
+        if (lane == 0 && !alone && ((uint32_t)entry & ~CCL_OP_STOPPED) == grid - 1) { /* as ccl_enter_at: the last block in bumps the number */
+            ccl_add_relaxed_agent_u64(op, (1ull << 32) - grid);
+        }
+        return;
     }
     const uint32_t n = CCL_TAG(entry) & CCL_TAG_MASK, parity = (n & 1) * world * 64;
     uint32_t turn;
@@ -284,10 +291,10 @@ CCL_DEVICE void ll_words_body(LL_WORDS a, uint32_t world)
         words_helper(a, world, t - data_threads, &sh);
         return;
     }
-    const uint32_t pairs = a->part_bytes / 8, stride = ccl_grid() * data_threads, first = ccl_bid() * data_threads + t;
-    if (__builtin_expect(pairs * world <= stride, 1)) {
+    const uint32_t pairs = a->part_bytes / 8, first = ccl_bid() * data_threads + t;
+    if (__builtin_expect(pairs * world <= ccl_grid() * data_threads, 1)) {
         words_one(a, world, &sh, first, pairs);
     } else {
-        words_all(a, world, &sh, first, stride, pairs);
+        words_all(a, world, &sh, first, ccl_grid() * (ccl_threads() - CCL_WARP), pairs);
     }
 }
