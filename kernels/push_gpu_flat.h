@@ -333,6 +333,10 @@ CCL_DEVICE uint32_t push_takes_flat(CCL_ARGS a, uint32_t world)
     return world != 0 && a->group + 1 >= world && push_is_flat(a) && (uint64_t)ccl_bid() * a->flat_piece < a->part_bytes;
 }
 
+#if defined(CCL_TRY_PLAIN_ORDER) /* to be measured: the compiler's order of the ways */
+#define ccl_exit() return
+#endif
+
 /* Behind the adverts: all destinations are stored into directly. */
 CCL_DEVICE uint32_t push_is_direct(const volatile struct push_shared *sh)
 {
@@ -379,11 +383,13 @@ CCL_DEVICE void push_flat_all(CCL_ARGS a, uint32_t world, struct push_shared *sh
             push_flat_finish(a, world, sh, end, n);
             ccl_exit();
         }
+#if !defined(CCL_TRY_PLAIN_ORDER)
         /* Not reached, which the compiler does not know: so it puts the long way, for which v is kept in registers, behind this one, and this one is one run of code. */
 #pragma unroll
         for (uint32_t u = 0; u < PUSH_ONE_UNITS; u++) {
             CCL_LANE(v[u], 0) = CCL_LANE(v[u], 1) = CCL_LANE(v[u], 2) = CCL_LANE(v[u], 3) = 0;
         }
+#endif
     }
     if (!push_is_direct(sh) && !push_flat_staged(a, world, sh, end, n, one, at, bytes, column, v)) {
         push_flat_rest(a, world, sh, end);
