@@ -99,7 +99,8 @@ static bool wants_pairs(const struct ccl_matmul_world *world, const cclCallConfi
     const uint32_t own = ccl_map_own(map), units = ccl_map_units(map);
     const int blocks = c->comm_sms != CCL_UNSET ? c->comm_sms : world->auto_blocks;
     const bool even = own % 2 == 0 && units % 2 == 0 && blocks % 2 == 0 && (c->group_m == CCL_UNSET || c->group_m % 2 == 0);
-    const bool pays = (uint64_t)units * map->tiles_n >= (uint64_t)PAIRS_ROUNDS * (uint64_t)blocks;
+    /* A product alone gains nothing from them. */
+    const bool pays = c->algorithm == cclAlgoHbmBuffer && (uint64_t)units * map->tiles_n >= (uint64_t)PAIRS_ROUNDS * (uint64_t)blocks;
     return !world->is_host && world->core == CCL_MATRIX_CORE_wgmma && even && blocks >= PAIRS_BLOCKS && (world->pairs == CCL_UNSET ? pays : world->pairs != 0);
 }
 
