@@ -90,7 +90,6 @@ uint32_t ccl_warp_ballot(uint32_t x);
 uint64_t ccl_warp_first_u64(uint64_t v);
 void ccl_barrier_arrive(uint32_t barrier);
 void ccl_barrier_sync(uint32_t barrier);
-void ccl_exit(void);
 CCL_DEVICE uint32_t ccl_grid_anew(void) { return ccl_grid(); }
 CCL_DEVICE uint32_t ccl_threads_anew(void) { return ccl_threads(); }
 
@@ -113,7 +112,6 @@ CCL_DEVICE ccl_vec16 ccl_load_stream_vec16(uint64_t addr) { return *CCL_PTR(cons
 CCL_DEVICE ccl_vec16 ccl_load_once_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
 CCL_DEVICE void ccl_prefetch(uint64_t addr) { (void)*(volatile const char *)addr; }
 CCL_DEVICE ccl_vec16 ccl_load_ring_vec16(uint64_t addr) { return *CCL_PTR(const ccl_vec16, addr); }
-CCL_DEVICE void ccl_store_ring_vec16(uint64_t addr, ccl_vec16 v) { *CCL_PTR(ccl_vec16, addr) = v; }
 
 CCL_DEVICE uint64_t gpu_load(uint64_t addr)
 {

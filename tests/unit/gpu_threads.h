@@ -152,21 +152,16 @@ void ccl_barrier_sync(uint32_t barrier)
     }
 }
 
-void ccl_exit(void)
+static void enter(void)
 {
     struct thread *t = running;
+    t->block->fn(t->block->args);
     t->done = 1;
     t->block->alive--;
     t->block->warp_alive[t->tid / 32]--;
     for (;;) {
         swapcontext(&t->context, &scheduler);
     }
-}
-
-static void enter(void)
-{
-    running->block->fn(running->block->args);
-    ccl_exit();
 }
 
 #endif
