@@ -47,17 +47,7 @@ CCL_DEVICE void wgmma_barrier_expect(uint32_t bar, uint32_t bytes)
 
 CCL_DEVICE void wgmma_barrier_arrive(uint32_t bar) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory"); }
 
-/* Until the phase of this parity is over. */
-CCL_DEVICE void wgmma_barrier_wait(uint32_t bar, uint32_t parity)
-{
-    uint32_t over = 0;
-    while (!over) {
-        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                     : "=r"(over)
-                     : "r"(bar), "r"(parity)
-                     : "memory");
-    }
-}
+WGMMA_DEFINE_WAIT(wgmma_barrier_wait, "")
 
 /* ---- loads ---- */
 

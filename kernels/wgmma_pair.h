@@ -7,6 +7,19 @@
 
 #include "gemm_nvidia.h"
 
+/* Until the phase of this parity is over. order: "", of this block, or what the instruction is to have. */
+#define WGMMA_DEFINE_WAIT(name, order)                                                                                                            \
+    CCL_DEVICE void name(uint32_t bar, uint32_t parity)                                                                                           \
+    {                                                                                                                                             \
+        uint32_t over = 0;                                                                                                                        \
+        while (!over) {                                                                                                                           \
+            asm volatile("{ .reg .pred p; mbarrier.try_wait.parity" order ".shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"                 \
+                         : "=r"(over)                                                                                                             \
+                         : "r"(bar), "r"(parity)                                                                                                  \
+                         : "memory");                                                                                                             \
+        }                                                                                                                                         \
+    }
+
 /* Which of the two this block is: 0, 1. Their indices are 2 p and 2 p + 1. */
 CCL_DEVICE uint32_t wgmma_half(void)
 {
@@ -31,16 +44,7 @@ CCL_DEVICE void wgmma_pair_send(uint32_t to, uint32_t value, uint32_t bar)
 {
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(to), "r"(value), "r"(bar) : "memory");
 }
-CCL_DEVICE void wgmma_pair_await(uint32_t bar, uint32_t parity)
-{
-    uint32_t over = 0;
-    while (!over) {
-        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                     : "=r"(over)
-                     : "r"(bar), "r"(parity)
-                     : "memory");
-    }
-}
+WGMMA_DEFINE_WAIT(wgmma_pair_await, ".acquire.cluster")
 
 /* As wgmma_load_box, to both blocks; the bytes are counted at the barrier of each. */
 CCL_DEVICE void wgmma_load_box_both(uint32_t to, uint64_t map, uint32_t bar, uint32_t x, uint32_t y)

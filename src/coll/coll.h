@@ -72,9 +72,9 @@ uint32_t ccl_coll_signature(const uint64_t *words, size_t count);
 cclResult_t ccl_coll_launch(cclComm_t comm, enum ccl_kernel kernel, struct cclStream *stream);
 
 /* coll/words.c: is there a shorter kernel, and its arguments but for pointers: for the communicator's plan of an all-gather, ll_words_W; for an all-reduce by LL as
- * p says, if it can sum such elements, sum_words_W. Peers may run it or not. */
+ * p says, if it is one that can be summed so (all ranks know that alike), sum_words_W. Peers may run it or not. */
 bool ccl_words_gather(cclComm_t comm);
-bool ccl_words_can_sum(cclDataType_t type, cclRedOp_t redop);
+bool ccl_words_can_sum(const struct ccl_coll_call *call);
 bool ccl_words_sum(cclComm_t comm, const struct ccl_k_parts_args *p, struct ccl_k_words_args *w);
 
 /* coll/copy.c. Find where the peers' inputs lie, before anything is enqueued: *bases by rank, borrowed until the next call on the heap. cclInvalidUsage, on

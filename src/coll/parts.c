@@ -56,8 +56,6 @@ static cclResult_t create(cclComm_t comm)
     return cclSuccess;
 }
 
-
-
 static bool fits(const struct ccl_parts *s, const struct ccl_coll_call *call)
 {
     return s->valid && s->call.op == call->op && s->call.type == call->type && s->call.count == call->count && s->call.root == call->root &&
@@ -306,7 +304,7 @@ static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct
     const uint64_t words[] = {word1,       call->count,  s->kernel,     s->grid, a->c.piece_bytes, a->sub_bytes,
                               a->slot_bytes, a->chunks, a->c.flags & CCL_F_FORCE_STAGED};
     a->c.sig = ccl_coll_signature(words, CCL_ARRAY_LEN(words));
-    s->sums = ll && call->op == CCL_OP_ALL_REDUCE && ccl_words_can_sum(call->type, call->redop) && ccl_words_sum(comm, a, &s->words);
+    s->sums = ll && ccl_words_can_sum(call) && ccl_words_sum(comm, a, &s->words);
     if (s->sums) {
         struct ccl_tune tune;
         ccl_tune_sum_words(comm, part, &tune);

@@ -128,7 +128,7 @@ uint64_t ccl_tune_ll_limit(cclComm_t comm, const struct ccl_coll_call *call)
     if (all_reduce && host) {
         const uint64_t least = comm->agreed.host_flags & CCL_F_YIELD ? HOST_JOIN_CROWDED : HOST_JOIN;
         most = most < least ? least : most;
-    } else if (all_reduce && comm->agreed.ll_sum_max != 0 && ccl_words_can_sum(call->type, call->redop) && call->count * ccl_type_size(call->type) % 8 == 0) {
+    } else if (comm->agreed.ll_sum_max != 0 && ccl_words_can_sum(call)) {
         most = (uint64_t)comm->agreed.ll_sum_max;
     } else if (all_reduce) {
         most = most < join ? most : join;

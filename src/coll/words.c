@@ -2,7 +2,6 @@
  *
  * The short kernels of NVIDIA for runs of 8-byte words: what they do is what ll_W and parts_ll do, so each rank chooses for itself. */
 #include "coll/coll.h"
-#include "coll/tune.h"
 
 /* a: of this communicator and call, but for pointers. False: there is no such kernel for it. */
 static bool fill(cclComm_t comm, const struct ccl_k_coll_args *a, struct ccl_k_words_args *w)
@@ -38,9 +37,10 @@ bool ccl_words_gather(cclComm_t comm)
     return comm->plan.kernel <= CCL_KERNEL_ll_8 && (a->flags & flat) == flat && a->dst_part == a->part_bytes && fill(comm, a, &comm->words);
 }
 
-bool ccl_words_can_sum(cclDataType_t type, cclRedOp_t redop)
+bool ccl_words_can_sum(const struct ccl_coll_call *call)
 {
-    return redop == cclSum && (type == cclFloat16 || type == cclFloat32 || type == cclBfloat16);
+    const bool floats = call->type == cclFloat16 || call->type == cclFloat32 || call->type == cclBfloat16;
+    return call->op == CCL_OP_ALL_REDUCE && call->redop == cclSum && floats && call->count * ccl_type_size(call->type) % 8 == 0;
 }
 
 bool ccl_words_sum(cclComm_t comm, const struct ccl_k_parts_args *p, struct ccl_k_words_args *w) { return fill(comm, &p->c, w); }

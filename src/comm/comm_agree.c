@@ -259,8 +259,8 @@ cclResult_t ccl_comm_agree(cclComm_t comm, const struct ccl_comm_hello *all)
     ag->ll_parts_max = asked ? ag->ll_max : default_ll_parts_max(comm, ag->ll_max);
     /* Broadcast of 2 ranks, 1 MiB: 10.0 (11.9) and 9.5 (12.1, two devices). */
     ag->ll_one_way_max = !asked && comm->n == 2 && ccl_comm_on_nvidia(comm) ? 1 << 20 : ag->ll_parts_max;
-    ag->ll_sum_max = default_ll_sum_max(comm);
-    ag->ll_sum_max = asked && ag->ll_sum_max != 0 ? ag->ll_max : ag->ll_sum_max;
+    const int64_t sum_max = default_ll_sum_max(comm);
+    ag->ll_sum_max = asked && sum_max != 0 ? ag->ll_max : sum_max;
     int threads = all[0].host_threads != 0 ? all[0].host_threads : cores / comm->n;
     ag->host_blocks = threads < 1 ? 1 : threads > ag->blocks ? ag->blocks : threads;
     ag->spin = all[0].host_spin != CCL_UNSET ? (uint32_t)all[0].host_spin : crowded ? 200 : 20000;

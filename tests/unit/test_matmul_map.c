@@ -319,6 +319,8 @@ static void check_needs(const struct ccl_matmul_world *w, const cclMatmulDesc_t 
     TEST_CHECK(plan->grid >= 1 && plan->grid <= (uint32_t)w->blocks && plan->fetchers <= plan->grid && (plan->fetchers != 0) == (plan->map.fetches != 0));
 }
 
+static enum ccl_matmul_op op_of(const cclMatmulDesc_t *d) { return d->gather == cclGatherOutput ? CCL_MATMUL_ALL_GATHER : CCL_ALL_GATHER_MATMUL; }
+
 static void random_shapes(void)
 {
     unsigned long accepted = 0, fetching = 0, pushing = 0, rejected = 0;
@@ -329,7 +331,7 @@ static void random_shapes(void)
         cclMatmulDesc_t d;
         cclCallConfig_t c;
         random_call(&w, &d, &c);
-        const enum ccl_matmul_op op = d.gather == cclGatherOutput ? CCL_MATMUL_ALL_GATHER : CCL_ALL_GATHER_MATMUL;
+        const enum ccl_matmul_op op = op_of(&d);
         cclResult_t rc = ccl_matmul_plan("test", op, &w, &d, &c, &plan);
         if (rc != cclSuccess) {
             rejected++;
@@ -378,7 +380,7 @@ static void paired_shapes(void)
         w.core = CCL_MATRIX_CORE_wgmma, w.is_host = false, w.ranks = 1 + (w.ranks - 1) % 8, w.rank %= w.ranks, w.pairs = below(3) ? 1 : CCL_UNSET;
         *(d.gather == cclGatherColumns ? &d.k : &d.m) = d.shard * (size_t)w.ranks;
         w.blocks = w.auto_blocks = 2 + 2 * (int)below(48);
-        if (ccl_matmul_plan("test", d.gather == cclGatherOutput ? CCL_MATMUL_ALL_GATHER : CCL_ALL_GATHER_MATMUL, &w, &d, &c, &plan) != cclSuccess ||
+        if (ccl_matmul_plan("test", op_of(&d), &w, &d, &c, &plan) != cclSuccess ||
             plan.map.tiles > MOST || plan.map.fetches > MOST) {
             continue;
         }
