@@ -42,6 +42,7 @@ static void test_fork(void)
     cclStream_t stream;
     TEST_EQ(cclStreamCreate(&stream), cclSuccess);
     world_check(comm, 0, 1, (cudaStream_t)stream, "before fork");
+    usleep(50000); /* as in leave: the child must not be a copy of a thread's half-done start */
     pid_t pid = fork();
     if (pid == 0) {
         char buf[8];

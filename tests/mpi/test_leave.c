@@ -80,6 +80,7 @@ static void forked_child(void)
     int status = -1;
 
     tm_at("a forked child");
+    usleep(50000); /* the sanitizers do not like forks while threads are starting */
     pid_t child = fork();
     if (child == 0) {
         bool refused = cclAllGather(send_part, recv_all, 8, cclUint8, comm, stream) == cclInvalidUsage &&
