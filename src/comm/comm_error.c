@@ -118,7 +118,12 @@ static void describe_mismatch(cclComm_t comm, const struct ccl_k_err *e, char *t
 {
     struct ccl_k_err other;
     char call[160], other_call[160] = "something else", who[32], whom[32];
-    bool known = await_record(comm, e->peer, &other);
+    bool known = e->theirs_word1 != 0;
+    if (known) {
+        other.mine = (struct ccl_k_desc){.word1 = e->theirs_word1, .variant = cclVariantLL, .blocks = 1, .rows = 1, .count = e->theirs_count, .ld = e->theirs_count};
+    } else {
+        known = await_record(comm, e->peer, &other);
+    }
     describe_call(&e->mine, call, sizeof(call));
     if (known) {
         describe_call(&other.mine, other_call, sizeof(other_call));
