@@ -268,6 +268,10 @@ static void check_fork(void)
     TEST_OK(ccl_host_stream_create(&stream));
     TEST_OK(ccl_host_stream_launch(stream, flag_kernel, 1, &arg, sizeof(arg), 0));
     TEST_CHECK(test_await(&flag, 1)); /* by the worker: a fork while it starts would copy the address sanitizer's half-done work */
+    test_sync(stream);
+    while (__atomic_load_n(&stream->run, __ATOMIC_ACQUIRE) != 0) { /* the worker has still to let go: the child would wait for a thread it does not have */
+        test_sleep_us(20);
+    }
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
