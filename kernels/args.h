@@ -277,9 +277,21 @@ struct ccl_k_p2p_layout {
     uint64_t full;   /* [stripes][n] words {tag, step} of senders to this rank, flag_stride bytes apart */
     uint64_t credit; /* [stripes][n] of receivers from this rank */
     uint64_t ring;   /* [stripes][n][slots][slot_bytes], by sender */
+    uint64_t eager;  /* [n][eager_slots] of CCL_P2P_EAGER_PITCH, by sender: small messages, which wait for no advert */
     uint32_t slots, slot_bytes;
-    uint32_t stripes, pad;
+    uint32_t stripes;
+    uint32_t eager_slots, eager_max; /* a power of two, at least 2; bytes of a message that goes there, at most */
+    uint32_t pad;
 };
+
+/* A slot: a line with the header {tag, CCL_P2P_EAGER_HEAD} in word 7 and up to 56 bytes of data, more data behind the line. */
+#define CCL_P2P_EAGER_LINE 56u
+#define CCL_P2P_EAGER_PITCH(max) (64u + (max))
+#define CCL_P2P_EAGER_HEAD(bytes, type) ((uint32_t)(type) << 24 | (uint32_t)(bytes))
+/* Rows in the record of a message that differs: what the peer called; 0: only its own record says so. */
+#define CCL_P2P_OTHER(bytes, type) (1ull << 63 | (uint64_t)(type) << 56 | (uint64_t)(bytes))
+#define CCL_P2P_OTHER_BYTES(rows) ((rows) & 0xffffffffffffff)
+#define CCL_P2P_OTHER_TYPE(rows) ((uint32_t)((rows) >> 56) & 31)
 
 struct ccl_k_p2p_item {
     uint64_t addr, bytes;
@@ -296,7 +308,9 @@ struct ccl_k_p2p_item {
 struct ccl_k_p2p_args {
     struct ccl_k_coll_args c;
     struct ccl_k_p2p_layout lay;
-    uint64_t seq; /* uint64_t[2][stripes][n], device memory of this rank: messages sent to, received from each rank by each stripe so far */
+    /* uint64_t[2][stripes][n], device memory of this rank: messages sent to, received from each rank by each stripe so far. Behind it on the host uint64_t[n]:
+     * the tag of each rank's advert last seen, not more than eager_slots - 1 messages old. */
+    uint64_t seq;
     uint32_t count, pad;
     struct ccl_k_p2p_item item[CCL_P2P_ITEMS]; /* the host backend copies only count */
 };

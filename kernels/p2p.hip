@@ -3,6 +3,8 @@
  * Sends and receives of a group: one kernel that serves all of them in turn and waits for none, since who must come first is decided by other ranks
  * (A {send B, receive C}, B {receive C}, {receive A}, C {send A}, {send B}). A large message is cut into pieces that go through several stripes; both ends cut alike. Of one direction, peer and
  * stripe one message is under way at a time, numbered by them:
+ *     small      receiver stores an advert at the sender; sender, without waiting for it, the data into slot number % E of a ring at the receiver, then
+ *                {number: bytes} into the slot's header. An advert of a later message than the one that had the slot before says that the slot is free
  *     receiver   stores an advert {number: bytes, where} at the sender
  *     sender     compares; direct: says DIRECT, makes sure that the advert still stands, stores into the receive buffer, DONE;
  *                else through a ring of the stripe at the receiver, with credits
@@ -10,7 +12,7 @@
 #include "p2p_lane.h"
 
 /* Why to stop waiting, if at all; *lane: for whose sake. A message that is over on a second look is no reason. */
-CCL_DEVICE_SLOW uint32_t p2p_why(CCL_P2P p, const struct p2p_block *b, uint32_t *lane)
+CCL_DEVICE_SLOW uint32_t p2p_why(CCL_P2P p, struct p2p_block *b, uint32_t *lane)
 {
     CCL_ARGS a = &p->c;
     const struct ccl_k_page *page = (const struct ccl_k_page *)a->page;
@@ -30,6 +32,9 @@ CCL_DEVICE_SLOW uint32_t p2p_why(CCL_P2P p, const struct p2p_block *b, uint32_t 
         const uint32_t peer = p2p_peer(p, b->lane[i].item);
         const struct ccl_k_page *theirs = (const struct ccl_k_page *)ccl_peer_page(a, peer);
         *lane = i;
+        if (p2p_came_small(p, &b->lane[i], &b->move)) {
+            return CCL_BAD_MISMATCH;
+        }
         if (ccl_load_acquire_system_u64((uint64_t)&page->dead[peer / 64]) >> (peer % 64) & 1) {
             return CCL_BAD_DEAD;
         }
@@ -46,7 +51,7 @@ CCL_DEVICE_SLOW void p2p_fail(CCL_P2P p, const struct p2p_block *b, uint32_t bad
     CCL_ARGS a = &p->c;
     struct ccl_k_priv *priv = (struct ccl_k_priv *)a->priv;
     const struct p2p_lane *bad_lane = &b->lane[lane];
-    const struct ccl_called called = {p->item[bad_lane->item].word1, 1, p->item[bad_lane->item].bytes};
+    const struct ccl_called called = {p->item[bad_lane->item].word1, bad == CCL_BAD_MISMATCH ? b->move.other : 0, p->item[bad_lane->item].bytes};
     ccl_raise(a, bad_lane->tag, bad, p2p_peer(p, bad_lane->item), called);
     ccl_fence_release_system();
     ccl_or_relaxed_agent_u64((uint64_t)&priv->stop, 1);

@@ -60,7 +60,7 @@ static uint32_t add_item(cclComm_t comm, struct ccl_k_p2p_args *a, const struct 
     const uint32_t cut_as = cut(&a->lay, bytes_of(call));
     struct ccl_window_hit hit;
     uint64_t where = 0;
-    if (call->op == CCL_OP_RECV && call->count != 0 && comm->agreed.variant != cclVariantStaged &&
+    if (call->op == CCL_OP_RECV && bytes_of(call) > a->lay.eager_max && comm->agreed.variant != cclVariantStaged &&
         ccl_heap_find(comm->heap, (const void *)call->buff, bytes_of(call), &hit)) {
         where = ccl_window_where(&hit);
     }

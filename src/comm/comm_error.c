@@ -118,7 +118,13 @@ static void describe_mismatch(cclComm_t comm, const struct ccl_k_err *e, char *t
 {
     struct ccl_k_err other;
     char call[160], other_call[160] = "something else", who[32], whom[32];
-    bool known = await_record(comm, e->peer, &other);
+    const uint32_t op = e->mine.word1 & 63;
+    const bool told = (op == CCL_OP_SEND || op == CCL_OP_RECV) && e->mine.rows >> 63 != 0; /* a small message's sender may be gone without a record */
+    if (told) {
+        other.mine = (struct ccl_k_desc){.word1 = CCL_WORD1(op == CCL_OP_SEND ? CCL_OP_RECV : CCL_OP_SEND, CCL_P2P_OTHER_TYPE(e->mine.rows), 0, e->rank),
+                                         .count = CCL_P2P_OTHER_BYTES(e->mine.rows)};
+    }
+    bool known = told || await_record(comm, e->peer, &other);
     describe_call(&e->mine, call, sizeof(call));
     if (known) {
         describe_call(&other.mine, other_call, sizeof(other_call));

@@ -12,6 +12,8 @@
 #define P2P_TOTAL_GPU (32u << 20)
 #define P2P_SLOTS_GPU 4u
 #define P2P_LANES_A_BLOCK 4u
+#define P2P_EAGER_SLOTS 8u /* so that a sender looks at an advert, which the receiver is writing, once in seven messages */
+#define P2P_EAGER_MAX 2048u
 #define P2P_SLOT_MAX (16u << 10)
 #if defined(CCL_RING_SLOTS)
 #define RING_SLOTS CCL_RING_SLOTS /* tests */
@@ -60,6 +62,9 @@ static void layout_p2p(cclComm_t comm, struct ccl_k_layout *lay, uint64_t most)
     p2p->full = carve(lay, channels * lay->flag_stride);
     p2p->credit = carve(lay, channels * lay->flag_stride);
     p2p->ring = carve(lay, channels * p2p->slots * p2p->slot_bytes);
+    p2p->eager_slots = P2P_EAGER_SLOTS;
+    p2p->eager_max = P2P_EAGER_MAX;
+    p2p->eager = carve(lay, n * p2p->eager_slots * CCL_P2P_EAGER_PITCH(p2p->eager_max));
 }
 
 void ccl_comm_layout(cclComm_t comm, struct ccl_k_layout *lay)

@@ -28,8 +28,8 @@ static cclResult_t upload(cclComm_t comm, void *dst, const void *src, size_t byt
     return rc;
 }
 
-/* Numbers of messages: each direction, stripe and peer. */
-static size_t num_p2p_seqs(cclComm_t comm) { return 2 * (size_t)comm->p2p.stripes * (size_t)comm->n; }
+/* Numbers of messages: each direction, stripe and peer; adverts seen. */
+static size_t num_p2p_seqs(cclComm_t comm) { return (2 * (size_t)comm->p2p.stripes + 1) * (size_t)comm->n; }
 
 static cclResult_t alloc_own(cclComm_t comm, int *page_fd)
 {
