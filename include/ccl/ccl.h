@@ -365,8 +365,9 @@ CCL_API cclResult_t cclRedOpDestroy(cclRedOp_t op, cclComm_t comm);
 
 /* Send count elements to peer, which receives them with cclRecv of the same size in bytes; messages of a pair of ranks are matched in the order
  * they are issued. The stream goes on when buff may be overwritten. A message of 0 elements pairs up like any other; buff may be NULL then. Calls inside
- * a group progress together, whatever their order; without a group a call ends only when its peer has called too. A rank may send to itself, within a
- * group. In a group that has both, collectives come first. Sizes that differ: cclInvalidUsage on both sides, named. */
+ * a group progress together, whatever their order; without a group a call ends only when its peer has called too, but for some small messages, which go ahead of
+ * their receiver. A rank may send to itself, within a group. In a group that has both, collectives come first. Sizes that differ: cclInvalidUsage on both sides,
+ * named; the sender of a small message may get it only from a later call, or cclCommGetAsyncError. */
 CCL_API cclResult_t cclSend(const void *buff, size_t count, cclDataType_t type, int peer, cclComm_t comm, cclStream_t stream);
 CCL_API cclResult_t cclRecv(void *buff, size_t count, cclDataType_t type, int peer, cclComm_t comm, cclStream_t stream);
 

@@ -17,6 +17,15 @@ static size_t bytes_of(const struct ccl_p2p_call *call)
     return call->count * ccl_type_size(call->type);
 }
 
+static bool has_own(cclComm_t comm, const struct ccl_p2p_call *const *calls, size_t count)
+{
+    bool own = false;
+    for (size_t i = 0; i < count; i++) {
+        own = own || calls[i]->peer == comm->rank;
+    }
+    return own;
+}
+
 /* The next call from i on that is a message of this direction to itself; count: none. */
 static size_t next_own(cclComm_t comm, const struct ccl_p2p_call *const *calls, size_t i, size_t count, uint32_t op)
 {
@@ -170,7 +179,8 @@ static cclResult_t p2p(cclComm_t comm, const struct ccl_p2p_call *const *calls, 
     if (CCL_UNLIKELY(comm->p2p_args == NULL)) {
         CCL_TRY(create(comm));
     }
-    cclResult_t rc = serve_self(comm, calls, count, false, stream);
+    const bool own = has_own(comm, calls, count);
+    cclResult_t rc = own ? serve_self(comm, calls, count, false, stream) : cclSuccess;
     if (rc != cclSuccess) {
         for (size_t i = 0; i < count; i++) {
             if (calls[i]->peer != comm->rank) { /* it would wait */
@@ -181,7 +191,7 @@ static cclResult_t p2p(cclComm_t comm, const struct ccl_p2p_call *const *calls, 
         return rc;
     }
     CCL_TRY(ccl_coll_begin(comm, stream));
-    rc = serve_self(comm, calls, count, true, stream);
+    rc = own ? serve_self(comm, calls, count, true, stream) : rc;
     return ccl_coll_end(comm, stream, rc == cclSuccess ? run_all(comm, calls, count, stream) : rc);
 }
 

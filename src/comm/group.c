@@ -10,6 +10,7 @@
 #include "util/log.h"
 
 #define ARG_BYTES 320
+#define FEW 16 /* calls of a batch whose places need no memory */
 
 struct job {
     struct job *next;
@@ -21,7 +22,7 @@ struct job {
     struct cclStream *stream;
     int device;
     cclResult_t rc;
-    _Alignas(16) char arg[ARG_BYTES];
+    _Alignas(16) char arg[]; /* as long as the call needs */
 };
 
 /* Jobs of one communicator, run in order by one thread. */
@@ -41,6 +42,7 @@ static _Thread_local bool running;
 static _Thread_local cclResult_t group_error;
 static _Thread_local struct job *first_job, *last_job;
 static _Thread_local size_t job_count;
+static _Thread_local bool setups, apart; /* some job is a setup; jobs differ in kind of that sort, communicator or stream */
 static _Thread_local struct kept {
     struct kept *next;
     void *memory;
@@ -76,11 +78,13 @@ static cclResult_t add_job(const struct job *wanted, const void *arg, size_t byt
     int device;
     CCL_TRY(ccl_runtime_get(&rt));
     CCL_TRY(rt->device_get(&device));
-    struct job *job = calloc(1, sizeof(*job));
+    struct job *job = malloc(sizeof(*job) + bytes);
     CCL_CHECK(job != NULL, cclSystemError, CCL_COLL, "out of memory for a grouped call");
     *job = *wanted;
     memcpy(job->arg, arg, bytes);
     job->device = device;
+    setups = setups || job->kind == CCL_JOB_SETUP;
+    apart = apart || setups || (last_job != NULL && (last_job->comm != job->comm || last_job->stream != job->stream));
     if (last_job != NULL) {
         last_job->next = job;
     } else {
@@ -190,7 +194,7 @@ static cclResult_t run_setups(void)
 /* Ranks of one world on one stream must run at the same time: all but the first move to a stream of their own, behind the same events. */
 static bool needs_own_stream(const struct job *job)
 {
-    for (const struct job *j = first_job; j != job; j = j->next) {
+    for (const struct job *j = first_job; apart && j != job; j = j->next) {
         if (j->kind != CCL_JOB_SETUP && j->stream == job->stream && j->comm != job->comm &&
             j->comm->agreed.world_id == job->comm->agreed.world_id) {
             return true;
@@ -236,7 +240,7 @@ static cclResult_t on_its_device(const struct job *job, cclResult_t (*step)(cons
 /* Before the first job: own streams start behind what the user has enqueued so far. */
 static cclResult_t open_own_streams(void)
 {
-    for (struct job *job = first_job; job != NULL; job = job->next) {
+    for (struct job *job = first_job; apart && job != NULL; job = job->next) {
         if (job->kind != CCL_JOB_SETUP && needs_own_stream(job)) {
             CCL_TRY(on_its_device(job, open_own_stream));
         }
@@ -267,10 +271,11 @@ static struct cclStream *stream_of(const struct job *job)
 static cclResult_t run_batch(struct job *job)
 {
     cclComm_t comm = job->comm;
-    struct cclStream *stream = stream_of(job), **others = calloc(job_count, sizeof(struct cclStream *));
-    const void **args = calloc(job_count, sizeof(*args));
+    struct cclStream *stream = stream_of(job), **others = apart ? calloc(job_count, sizeof(struct cclStream *)) : NULL;
+    const void *few[FEW], **args = job_count <= FEW ? few : calloc(job_count, sizeof(*args));
     size_t count = 0, num_others = 0;
-    cclResult_t rc = others != NULL && args != NULL ? cclSuccess : ccl_error_set(cclSystemError, CCL_COLL, "out of memory for a group of %zu calls", job_count);
+    cclResult_t rc = (others != NULL || !apart) && args != NULL ? cclSuccess
+                                                                : ccl_error_set(cclSystemError, CCL_COLL, "out of memory for a group of %zu calls", job_count);
     for (struct job *j = job; j != NULL && rc == cclSuccess; j = j->next) {
         if (j->kind != CCL_JOB_BATCH || j->comm != comm || j->batch != job->batch) {
             continue;
@@ -293,7 +298,9 @@ static cclResult_t run_batch(struct job *job)
         rc = chain_streams(comm->rt, stream, others[i]);
     }
     free(others);
-    free(args);
+    if (args != few) {
+        free(args);
+    }
     return rc;
 }
 
@@ -317,7 +324,7 @@ static cclResult_t capture_of(const struct job *job, uint64_t *id)
 /* The streams of a communicator wait for each other: in a graph and outside, or in two graphs, they cannot. */
 static cclResult_t check_captures(void)
 {
-    for (const struct job *job = first_job; job != NULL; job = job->next) {
+    for (const struct job *job = first_job; apart && job != NULL; job = job->next) {
         const struct job *j = first_job;
         while (j != job && (j->kind == CCL_JOB_SETUP || j->comm != job->comm)) {
             j = j->next;
@@ -349,7 +356,7 @@ static cclResult_t run_enqueues(void)
         }
     }
     /* Behind the last job: the user's streams go on when the own streams are through. */
-    for (struct job *job = first_job; job != NULL; job = job->next) {
+    for (struct job *job = first_job; apart && job != NULL; job = job->next) {
         if (job->kind != CCL_JOB_SETUP && needs_own_stream(job)) {
             CCL_TRY(on_its_device(job, close_own_stream));
         }
@@ -365,7 +372,7 @@ cclResult_t ccl_group_end(void)
     }
     cclResult_t rc = group_error;
     running = true;
-    if (rc == cclSuccess) {
+    if (rc == cclSuccess && setups) {
         rc = run_setups();
     }
     if (rc == cclSuccess) {
@@ -385,6 +392,7 @@ cclResult_t ccl_group_end(void)
     }
     last_job = NULL;
     job_count = 0;
+    setups = apart = false;
     group_error = cclSuccess;
     return rc;
 }
