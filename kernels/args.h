@@ -17,6 +17,14 @@
 #define CCL_LL_SRC_BYTES 262144 /* LL scratch of one source and parity */
 #define CCL_LL_FEW 4            /* on NVIDIA, worlds up to this size have more of it: */
 #define CCL_LL_FEW_BYTES 2097152
+/* Host: tiny operations of one root, which wait for nothing they do not need (parts_ahead.h), have lines of their own. Of CCL_AHEAD_RUN in a row the last one hears from
+ * all; so a line is used again when its reader has long left: CCL_AHEAD_SLOTS > CCL_AHEAD_RUN. */
+#define CCL_AHEAD_SLOTS 64
+#define CCL_AHEAD_RUN 62
+#define CCL_AHEAD_BYTES 512
+#define CCL_AHEAD_MOST (CCL_AHEAD_HEAD + CCL_AHEAD_REST) /* of a part */
+#define CCL_AHEAD_HEAD 40
+#define CCL_AHEAD_REST 440
 #define CCL_USER_BARRIERS 16     /* CCL_BARRIERS of include/ccl/device_types.h */
 #define CCL_STEP_DIRECT 0x80000000u /* channel: stored directly, nothing to drain; DONE follows */
 #define CCL_STEP_DONE 0xFFFFFFFEu /* channel: all data delivered, directly */
@@ -67,7 +75,9 @@ struct ccl_k_err {
     uint32_t pad0;
     struct ccl_k_desc mine; /* the writer's call; the other side's is in the other rank's record */
     uint64_t where;         /* the writer's advert words 6, 7 */
-    uint32_t pad[10];
+    uint32_t theirs_word1, pad1; /* mismatch, if not 0: what the peer called, which may be far ahead by now */
+    uint64_t theirs_count;
+    uint32_t pad[6];
 };
 
 enum ccl_reason {
@@ -172,7 +182,7 @@ struct ccl_k_layout {
     uint64_t credit;   /* as full */
     uint64_t full;     /* [blocks] rows of n words {op:32, step:32}, flag_stride bytes apart */
     uint64_t adv;      /* [2][n] lines of 64 B */
-    uint64_t ll;       /* [2][n][scratch of a source] */
+    uint64_t ll;       /* [2][n][scratch of a source]; host: behind it struct ccl_k_ahead_line [CCL_AHEAD_SLOTS][n] */
 };
 
 struct ccl_k_peer {
@@ -189,6 +199,7 @@ enum {
     CCL_F_YIELD = 32,       /* host: give the core away between two polls (ranks outnumber cores) */
     CCL_F_BULK = 128,       /* NVIDIA: store flat parts by bulk copies, if the launch has shared memory for pieces */
     CCL_F_STREAM = 64,      /* host: the data do not fit the caches, store around them */
+    CCL_F_AHEAD = 256,      /* host: there are lines of operations that run ahead */
     CCL_F_PACE_AT = 16      /* NVIDIA, 2 ranks: the flags from this bit on are 0 or a CCL_PACE */
 };
 /* Flat parts are stored a piece a step, by so many warps of each block, 1 << shift vectors a thread. These pieces are cut otherwise than the others, so all blocks must go
@@ -238,7 +249,20 @@ enum {
     CCL_PARTS_SCATTER = 4,  /* reduce: each owner keeps its result; the input is a part an owner */
     CCL_PARTS_SCALED = 8,   /* reduce: multiply the own elements by scalar first */
     CCL_PARTS_SCALAR_AT = 16, /* scalar is the address of it in device memory */
-    CCL_PARTS_TO_ROOT = 32  /* reduce: only root gets the results */
+    CCL_PARTS_TO_ROOT = 32, /* reduce: only root gets the results */
+    CCL_PARTS_AHEAD = 64,   /* host: wait for those only that send something, */
+    CCL_PARTS_MEET = 128    /* but in this one for all */
+};
+
+/* Host: what rank src stores at each other rank in an operation that runs ahead. Its line at itself keeps what it called. */
+struct ccl_k_ahead_line {
+    uint8_t head[CCL_AHEAD_HEAD]; /* of the part */
+    uint32_t word1;               /* of struct ccl_k_desc, as count */
+    uint32_t meets;               /* own line: CCL_PARTS_MEET */
+    uint64_t count;
+    uint64_t word;                /* {n, signature}; with CCL_PARTS_MEET {n, history}, of all operations since all last met */
+    uint8_t rest[CCL_AHEAD_REST]; /* of the part */
+    uint32_t history, first;      /* own line; first: operation that the history begins with */
 };
 
 #define CCL_PARTS_LL_JOINS 32 /* parts_ll on a GPU: ranks whose elements it joins, at most */

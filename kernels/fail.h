@@ -46,6 +46,15 @@ CCL_DEVICE_SLOW void ccl_fill_record(CCL_ARGS a, CCL_AS1 struct ccl_k_err *e, ui
     e->mine.ld = a->desc.ld;
     e->mine.ld_send = a->desc.ld_send;
     e->where = a->where;
+#if defined(CCL_ON_HOST)
+    if (reason == CCL_REASON_MISMATCH && (a->flags & CCL_F_AHEAD)) {
+        const struct ccl_k_ahead_line *theirs = ccl_ahead_line(a, ccl_peer_ctl(a, a->rank), n, peer);
+        if (CCL_TAG(ccl_load_acquire_system_u64((uint64_t)&theirs->word)) == n) {
+            e->theirs_word1 = theirs->word1;
+            e->theirs_count = theirs->count;
+        }
+    }
+#endif
 }
 
 /* The abort word of the own page; 0: the reason is this block's own, or another block of this rank is about to write it. `stop` is set by who has seen an

@@ -41,6 +41,17 @@ static int arrived(uint64_t addr, uint32_t tag, uint32_t want)
     return CCL_TAG(w) == tag && CCL_VALUE(w) >= want;
 }
 
+/* Another word than the one waited for says that its writer is in the operation. */
+static int shows(uint64_t addr, uint32_t tag, uint64_t other)
+{
+    return other != addr && CCL_TAG(ccl_load_acquire_system_u64(other)) == tag;
+}
+
+static int shows_ahead(const struct ccl_k_coll_args *a, uint64_t addr, uint32_t tag, uint32_t peer)
+{
+    return (a->flags & CCL_F_AHEAD) && shows(addr, tag, (uint64_t)&ccl_ahead_line(a, ccl_peer_ctl(a, a->rank), tag, peer)->word);
+}
+
 /* Reasons to stop waiting. Death counts only if the word has not come: the peer may have stored it and ended. */
 static uint32_t look(const struct ccl_k_coll_args *a, uint64_t addr, uint32_t tag, uint32_t want, uint32_t peer,
                      uint64_t alt)
@@ -60,6 +71,9 @@ static uint32_t look(const struct ccl_k_coll_args *a, uint64_t addr, uint32_t ta
     if (alt != 0 && CCL_TAG(other) == tag) {
         uint32_t bad = CCL_VALUE(other) == CCL_SIG_REVOKED ? CCL_BAD_LEFT : CCL_BAD_MISMATCH;
         return arrived(addr, tag, want) ? CCL_BAD_NONE : bad;
+    }
+    if (alt != 0 && (shows(addr, tag, ccl_ll_addr(a, ccl_peer_ctl(a, a->rank), tag, peer) + 56) || shows_ahead(a, addr, tag, peer))) {
+        return arrived(addr, tag, want) ? CCL_BAD_NONE : CCL_BAD_MISMATCH;
     }
     return CCL_BAD_NONE;
 }

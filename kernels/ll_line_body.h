@@ -23,10 +23,10 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
     for (uint32_t d = 1; d < n_ranks && ccl_bid() == 0; d++) {
         uint64_t line = ccl_ll_addr(a, ccl_peer_ctl(a, ccl_rotate(a, d)), n, a->rank);
         if (flat_src) {
-            ll_put(line, 0, a->src, a->part_bytes);
+            ll_put(line, LL_HEAD, 0, a->src, a->part_bytes);
         } else {
             for (uint64_t r = 0; r < a->rows; r++) {
-                ll_put(line, r * a->row_bytes, a->src + r * a->ld_src, a->row_bytes);
+                ll_put(line, LL_HEAD, r * a->row_bytes, a->src + r * a->ld_src, a->row_bytes);
             }
         }
         ccl_publish_system(line + LL_HEAD, CCL_TAGGED(n, a->sig)); /* pairs with ccl_wait_word below */
@@ -53,10 +53,10 @@ CCL_DEVICE void ccl_ll_body(CCL_ARGS a, uint32_t world)
             return;
         }
         if (flat_dst) {
-            ll_get(line, 0, dst, a->part_bytes);
+            ll_get(line, LL_HEAD, 0, dst, a->part_bytes);
         } else {
             for (uint64_t r = 0; r < a->rows; r++) {
-                ll_get(line, r * a->row_bytes, dst + r * a->ld_dst, a->row_bytes);
+                ll_get(line, LL_HEAD, r * a->row_bytes, dst + r * a->ld_dst, a->row_bytes);
             }
         }
     }

@@ -84,6 +84,14 @@ CCL_DEVICE uint64_t ccl_ll_addr(CCL_ARGS a, uint64_t ctl, uint32_t n, uint32_t s
     return ctl + a->lay.ll + ((uint64_t)(n & 1) * a->n + src) * CCL_LL_SRC(a->n);
 }
 
+#if defined(CCL_ON_HOST)
+CCL_DEVICE struct ccl_k_ahead_line *ccl_ahead_line(CCL_ARGS a, uint64_t ctl, uint32_t n, uint32_t src)
+{
+    struct ccl_k_ahead_line *first = (struct ccl_k_ahead_line *)(ctl + a->lay.ll + 2 * (uint64_t)a->n * CCL_LL_SRC(a->n));
+    return first + (uint64_t)(n % CCL_AHEAD_SLOTS) * a->n + src;
+}
+#endif
+
 /* ---- waiting ---- */
 
 #if defined(CCL_ON_HOST)
@@ -99,7 +107,7 @@ uint32_t ccl_host_sleep_begin(const struct ccl_k_coll_args *a);
 void ccl_host_sleep_end(const struct ccl_k_coll_args *a, uint32_t bell, int sleeps);
 
 /* Wait until the word has tag and at least the step want, with acquire. alt: a second word of the same peer that shows, by carrying
- * tag, that the peer called something else; 0 = none. Returns the word; *bad as above. */
+ * tag, that the peer called something else (so do, on the host, the words of the other kinds of operations); 0 = none. Returns the word; *bad as above. */
 CCL_DEVICE uint64_t ccl_wait_word(CCL_ARGS a, uint64_t addr, uint32_t tag, uint32_t want, uint32_t peer, uint64_t alt,
                                   uint32_t *bad)
 {
@@ -300,6 +308,19 @@ CCL_DEVICE void ccl_scrub_flag(uint64_t addr, uint32_t n)
     }
 }
 
+#if defined(CCL_ON_HOST)
+/* Peers may be ahead: only a tag that is far from n is old. It becomes one that no reader of this slot waits for. */
+CCL_DEVICE void ccl_scrub_ahead(CCL_ARGS a, uint32_t n, uint32_t at)
+{
+    const uint32_t slot = at % CCL_AHEAD_SLOTS;
+    const uint64_t addr = (uint64_t)&ccl_ahead_line(a, ccl_peer_ctl(a, a->rank), slot, at / CCL_AHEAD_SLOTS)->word, w = ccl_load_relaxed_system_u64(addr);
+    const uint32_t from_n = (CCL_TAG(w) - n) & CCL_TAG_MASK;
+    if (from_n > 2 * CCL_AHEAD_SLOTS && from_n < CCL_TAG_MASK - 2 * CCL_AHEAD_SLOTS) {
+        ccl_replace_relaxed_system_u64(addr, w, CCL_TAGGED((n - n % CCL_AHEAD_SLOTS + slot + 1) & CCL_TAG_MASK, 0));
+    }
+}
+#endif
+
 /* Which turn of the scrub operation n is; turns of even and odd operations differ. False: n scrubs nothing. */
 CCL_DEVICE int ccl_scrub_turn(uint32_t n, uint32_t *turn)
 {
@@ -323,6 +344,9 @@ CCL_DEVICE_SLOW void ccl_scrub_now(CCL_ARGS a, uint32_t n, uint32_t turn, uint32
 #if defined(CCL_ON_HOST)
     if (ll_bytes == 0) { /* one tag word a source and parity: the data behind it never count as tags */
         ccl_scrub_word(ccl_ll_addr(a, me, n, turn / 2 % a->n) + 56, n);
+    }
+    if (a->flags & CCL_F_AHEAD) {
+        ccl_scrub_ahead(a, n, turn / 2 % (CCL_AHEAD_SLOTS * a->n));
     }
 #else
     const uint32_t lines = CCL_LL_SRC(a->n) / 64, at = turn / 2 % (a->n * lines);

@@ -69,12 +69,18 @@ static enum ccl_kernel choose_kernel(cclComm_t comm)
     return (enum ccl_kernel)(CCL_KERNEL_ll_words_2 + comm->plan.kernel - CCL_KERNEL_ll_2);
 }
 
-cclResult_t ccl_coll_begin(cclComm_t comm, struct cclStream *stream)
+cclResult_t ccl_coll_begin_ahead(cclComm_t comm, struct cclStream *stream)
 {
     if (CCL_UNLIKELY(!comm->used_stream || comm->last_stream != stream)) {
         CCL_TRY(ccl_comm_use_stream(comm, stream, ccl_group_running()));
     }
     return comm->rt->chain_before(comm->chain, stream);
+}
+
+cclResult_t ccl_coll_begin(cclComm_t comm, struct cclStream *stream)
+{
+    CCL_TRY(ccl_coll_begin_ahead(comm, stream));
+    return ccl_coll_meet(comm, stream);
 }
 
 cclResult_t ccl_coll_end(cclComm_t comm, struct cclStream *stream, cclResult_t rc)

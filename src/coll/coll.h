@@ -49,6 +49,14 @@ bool ccl_redop_destroy(cclComm_t comm, cclRedOp_t op);
 /* What stands before and behind the launches of an operation: the order of the communicator over its streams. rc: of the launches; returned when it is
  * an error. */
 cclResult_t ccl_coll_begin(cclComm_t comm, struct cclStream *stream);
+/* The same for operations that need no meeting before them: sends and receives, and what runs ahead. */
+cclResult_t ccl_coll_begin_ahead(cclComm_t comm, struct cclStream *stream);
+
+/* coll/ahead.c: does such an operation, part_bytes between two ranks, run ahead? Then CCL_PARTS_* of the next one; the caller enqueues it. */
+bool ccl_coll_can_run_ahead(cclComm_t comm, uint32_t op, uint64_t part_bytes);
+uint32_t ccl_coll_run_ahead(cclComm_t comm);
+/* Where operations before ran ahead: enqueue one in which all wait for all. */
+cclResult_t ccl_coll_meet(cclComm_t comm, struct cclStream *stream);
 cclResult_t ccl_coll_end(cclComm_t comm, struct cclStream *stream, cclResult_t rc);
 
 /* What a kernel may expect of the peers' windows: their bases of the one that hit lies in, where the host has them. */

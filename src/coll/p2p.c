@@ -190,7 +190,7 @@ static cclResult_t p2p(cclComm_t comm, const struct ccl_p2p_call *const *calls, 
         }
         return rc;
     }
-    CCL_TRY(ccl_coll_begin(comm, stream));
+    CCL_TRY(ccl_coll_begin_ahead(comm, stream));
     rc = own ? serve_self(comm, calls, count, true, stream) : rc;
     return ccl_coll_end(comm, stream, rc == cclSuccess ? run_all(comm, calls, count, stream) : rc);
 }

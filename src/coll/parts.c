@@ -31,6 +31,7 @@ struct ccl_parts {
     uint32_t grid, threads, args_bytes, shared_bytes;
     bool windowed;     /* peers may store into the receive buffer */
     bool pulled;       /* peers may read the send buffer */
+    bool ahead;        /* it does not wait for all (coll/ahead.c) */
     size_t recv_bytes; /* of it that this rank uses; the largest end of a part */
     size_t send_bytes;
     bool sums; /* words are for this plan: where buffers allow, sum_words_W runs, in a grid of its own */
@@ -304,6 +305,7 @@ static cclResult_t plan(cclComm_t comm, const struct ccl_coll_call *call, struct
     const uint64_t words[] = {word1,       call->count,  s->kernel,     s->grid, a->c.piece_bytes, a->sub_bytes,
                               a->slot_bytes, a->chunks, a->c.flags & CCL_F_FORCE_STAGED};
     a->c.sig = ccl_coll_signature(words, CCL_ARRAY_LEN(words));
+    s->ahead = ll && ccl_coll_can_run_ahead(comm, call->op, part);
     s->sums = ll && ccl_words_can_sum(call) && ccl_words_sum(comm, a, &s->words);
     if (s->sums) {
         struct ccl_tune tune;
@@ -370,7 +372,12 @@ static cclResult_t run(cclComm_t comm, const struct ccl_coll_call *call, struct 
     s->args.scalar = call->scalar;
     set_window(comm, call, s);
     comm->called = &s->args.c.desc;
-    CCL_TRY(ccl_coll_begin(comm, stream));
+    if (s->ahead) {
+        s->args.parts = (s->args.parts & ~(uint32_t)CCL_PARTS_MEET) | ccl_coll_run_ahead(comm);
+        CCL_TRY(ccl_coll_begin_ahead(comm, stream));
+    } else {
+        CCL_TRY(ccl_coll_begin(comm, stream));
+    }
     return ccl_coll_end(comm, stream, launch(comm, s, stream));
 }
 

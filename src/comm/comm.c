@@ -151,6 +151,7 @@ void ccl_comm_destroy(cclComm_t comm, bool unclean)
     comm->magic = 0;
     free(comm->redops);
     free(comm->parts);
+    free(comm->meet_args);
     free(comm->p2p_args);
     free(comm);
 }

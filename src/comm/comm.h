@@ -41,7 +41,7 @@ struct ccl_agreed {
     enum ccl_matrix_core matrix_core; /* of fused matrix products on GPUs; none: not all ranks have the same */
     int matrix_blocks;  /* largest grid of such a product */
     uint32_t spin;      /* host: polls before sleeping */
-    uint32_t host_flags; /* CCL_F_FENCE, CCL_F_YIELD */
+    uint32_t host_flags; /* CCL_F_FENCE, CCL_F_YIELD, CCL_F_AHEAD */
     bool shared_ring;
     bool shared_host; /* control memory and heap are shared host memory: devices cannot share theirs, or CCL_HEAP_MEM says so */
     uint64_t timeout_ns; /* own */
@@ -108,6 +108,8 @@ struct cclComm {
     struct ccl_k_p2p_layout p2p; /* where the words of sends and receives lie */
     uint64_t p2p_seq;            /* device memory, see struct ccl_k_p2p_args */
     struct ccl_k_p2p_args *p2p_args; /* of coll/p2p.c, as parts */
+    struct ccl_k_parts_args *meet_args; /* of coll/ahead.c, as parts */
+    uint32_t ahead;           /* host: operations since all ranks last heard from all; the same on all */
     struct ccl_parts *parts;  /* of coll/parts.c, made at the first call that needs it; freed as one piece of memory */
     const struct ccl_k_desc *called; /* of the last call; NULL: in args */
     struct ccl_redop *redops; /* handle cclNumOps is the first */

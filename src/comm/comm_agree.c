@@ -264,7 +264,7 @@ cclResult_t ccl_comm_agree(cclComm_t comm, const struct ccl_comm_hello *all)
     int threads = all[0].host_threads != 0 ? all[0].host_threads : cores / comm->n;
     ag->host_blocks = threads < 1 ? 1 : threads > ag->blocks ? ag->blocks : threads;
     ag->spin = all[0].host_spin != CCL_UNSET ? (uint32_t)all[0].host_spin : crowded ? 200 : 20000;
-    ag->host_flags = (crowded || !forced_fence ? CCL_F_FENCE : 0u) | (crowded ? CCL_F_YIELD : 0u);
+    ag->host_flags = (crowded || !forced_fence ? CCL_F_FENCE : 0u) | (crowded ? CCL_F_YIELD : 0u) | (all[0].is_host ? CCL_F_AHEAD : 0u);
     CCL_LOG(CCL_LOG_INFO, CCL_INIT, "world of %d ranks on %d cores, backend %s, device %s, LL up to %lld bytes, %d blocks",
             comm->n, cores, comm->rt->name, comm->props.name, (long long)ag->ll_max, ag->blocks);
     return cclSuccess;

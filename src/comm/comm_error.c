@@ -124,7 +124,14 @@ static void describe_mismatch(cclComm_t comm, const struct ccl_k_err *e, char *t
         other.mine = (struct ccl_k_desc){.word1 = CCL_WORD1(op == CCL_OP_SEND ? CCL_OP_RECV : CCL_OP_SEND, CCL_P2P_OTHER_TYPE(e->mine.rows), 0, e->rank),
                                          .count = CCL_P2P_OTHER_BYTES(e->mine.rows)};
     }
-    bool known = told || await_record(comm, e->peer, &other);
+    bool known = told;
+    if (told) {
+    } else if (e->theirs_word1 != 0) {
+        known = true;
+        other.mine = (struct ccl_k_desc){.word1 = e->theirs_word1, .variant = cclVariantLL, .blocks = 1, .rows = 1, .count = e->theirs_count, .ld = e->theirs_count};
+    } else {
+        known = await_record(comm, e->peer, &other);
+    }
     describe_call(&e->mine, call, sizeof(call));
     if (known) {
         describe_call(&other.mine, other_call, sizeof(other_call));

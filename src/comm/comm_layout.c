@@ -89,7 +89,7 @@ void ccl_comm_layout(cclComm_t comm, struct ccl_k_layout *lay)
     lay->adv = carve(lay, 2 * n * ADVERT_LINE);
     lay->full = carve(lay, blocks * lay->flag_row);
     lay->credit = carve(lay, blocks * lay->flag_row);
-    lay->ll = carve(lay, 2 * n * ccl_comm_ll_src(comm));
+    lay->ll = carve(lay, 2 * n * ccl_comm_ll_src(comm) + (host ? CCL_AHEAD_SLOTS * n * sizeof(struct ccl_k_ahead_line) : 0));
     lay->ring = carve(lay, rings * lay->slot_bytes);
     layout_p2p(comm, lay, most);
     lay->user = carve(lay, (CCL_SIGNALS + CCL_BARRIERS * n) * lay->flag_stride);
