@@ -70,9 +70,27 @@ static cclResult_t issue(const struct call *c, const void *send, void *recv, ccl
     }
 }
 
+/* On the host a tiny operation of one root may end well on a rank that waits for nobody in it; what all wait for next, or its communicator, then tells. */
+static bool runs_ahead(const struct call *c)
+{
+    return (c->kind == REDUCE || c->kind == BROADCAST || c->kind == GATHER || c->kind == SCATTER) && c->count * 8 <= 480;
+}
+
 static cclComm_t comm;
 static cclStream_t stream;
 static uint8_t *send_buf, *heap, *plain, *host;
+
+static cclResult_t issue_and_wait(const struct call *c, void *recv)
+{
+    cclResult_t rc = issue(c, send_buf, recv, comm, stream);
+
+    rc = rc == cclSuccess ? cclStreamSynchronize(stream) : rc;
+    if (rc == cclSuccess && runs_ahead(c)) {
+        rc = cclBarrier(comm, stream);
+        rc = rc == cclSuccess ? cclStreamSynchronize(stream) : rc;
+    }
+    return rc;
+}
 
 static void open_world(void)
 {
@@ -108,8 +126,7 @@ static void play(const struct scenario *s, int odd)
     open_world();
     tm_at("%s, odd rank %d", s->name, odd);
     start = tm_now();
-    rc = issue(mine, send_buf, heap, comm, stream);
-    rc = rc == cclSuccess ? cclStreamSynchronize(stream) : rc;
+    rc = issue_and_wait(mine, heap);
     tm_expect(__FILE__, __LINE__, s->name, rc, cclInvalidUsage);
     for (int i = 0; i < 4 && rc != cclSuccess && s->needles[i] != NULL; i++) {
         TM_TEXT(s->needles[i]);
@@ -136,8 +153,7 @@ static void absent(const struct call *c)
         tm_sleep_ms(30);
         TM_OK(cclCommAbort(comm));
     } else {
-        rc = issue(c, send_buf, tm_rank % 2 == 0 ? heap : plain, comm, stream);
-        rc = rc == cclSuccess ? cclStreamSynchronize(stream) : rc;
+        rc = issue_and_wait(c, tm_rank % 2 == 0 ? heap : plain);
         TEST_EQ(rc, cclRemoteError);
         TM_OK(cclCommAbort(comm));
     }
