@@ -138,7 +138,10 @@ CCL_DEVICE void p2p_next(CCL_P2P p, struct p2p_lane *l)
  * `full`. Behind the message and before the advert of the next one nobody else stores there. */
 CCL_DEVICE void p2p_scrub(CCL_P2P p, const struct p2p_lane *l)
 {
-#if !defined(CCL_NO_SCRUB)
+#if defined(CCL_NO_SCRUB)
+    (void)p;
+    (void)l;
+#else
     if (l->stripe != 0 || p2p_sends(p, l->item) || (l->tag & (p->lay.eager_slots * CCL_SCRUB_EVERY - 1)) >= p->lay.eager_slots) {
         return;
     }
