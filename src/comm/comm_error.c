@@ -114,24 +114,24 @@ static bool await_record(cclComm_t comm, int slot, struct ccl_k_err *out)
     return known;
 }
 
+/* Does the record itself say what the peer called, who may be far ahead by now or gone without a record of its own? */
+static bool told(const struct ccl_k_err *e, struct ccl_k_desc *theirs)
+{
+    const uint32_t op = e->mine.word1 & 63;
+    if ((op == CCL_OP_SEND || op == CCL_OP_RECV) && e->mine.rows >> 63 != 0) {
+        *theirs = (struct ccl_k_desc){.word1 = CCL_WORD1(op == CCL_OP_SEND ? CCL_OP_RECV : CCL_OP_SEND, CCL_P2P_OTHER_TYPE(e->mine.rows), 0, e->rank),
+                                      .count = CCL_P2P_OTHER_BYTES(e->mine.rows)};
+        return true;
+    }
+    *theirs = (struct ccl_k_desc){.word1 = e->theirs_word1, .variant = cclVariantLL, .blocks = 1, .rows = 1, .count = e->theirs_count, .ld = e->theirs_count};
+    return e->theirs_word1 != 0;
+}
+
 static void describe_mismatch(cclComm_t comm, const struct ccl_k_err *e, char *text, size_t bytes)
 {
     struct ccl_k_err other;
     char call[160], other_call[160] = "something else", who[32], whom[32];
-    const uint32_t op = e->mine.word1 & 63;
-    const bool told = (op == CCL_OP_SEND || op == CCL_OP_RECV) && e->mine.rows >> 63 != 0; /* a small message's sender may be gone without a record */
-    if (told) {
-        other.mine = (struct ccl_k_desc){.word1 = CCL_WORD1(op == CCL_OP_SEND ? CCL_OP_RECV : CCL_OP_SEND, CCL_P2P_OTHER_TYPE(e->mine.rows), 0, e->rank),
-                                         .count = CCL_P2P_OTHER_BYTES(e->mine.rows)};
-    }
-    bool known = told;
-    if (told) {
-    } else if (e->theirs_word1 != 0) {
-        known = true;
-        other.mine = (struct ccl_k_desc){.word1 = e->theirs_word1, .variant = cclVariantLL, .blocks = 1, .rows = 1, .count = e->theirs_count, .ld = e->theirs_count};
-    } else {
-        known = await_record(comm, e->peer, &other);
-    }
+    const bool known = told(e, &other.mine) || await_record(comm, e->peer, &other);
     describe_call(&e->mine, call, sizeof(call));
     if (known) {
         describe_call(&other.mine, other_call, sizeof(other_call));

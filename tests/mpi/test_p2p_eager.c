@@ -9,14 +9,17 @@
 
 #include "common.h"
 
-#define SMALL 2048u /* bytes of a small message, at most */
+#define SMALL_MAX 2048u
+#define SMALL small_max() /* bytes of a small message, at most */
 #define AHEAD 7     /* messages a sender may be ahead by */
 #define CALLS 2600u /* two and a half times round a 10-bit tag */
 #define MANY 20     /* more messages than a ring holds */
 
 static cclComm_t comm;
 static cclStream_t stream;
-static uint8_t *send, *recv, host[3 * SMALL];
+static uint8_t *send, *recv, host[3 * SMALL_MAX];
+
+static size_t small_max(void) { return tm_backend_is_host() ? 512 : SMALL_MAX; }
 
 static void setup(void)
 {
@@ -49,7 +52,7 @@ static void put(uint8_t *at, size_t bytes, uint64_t number)
 /* Rank 0 is through with its messages, and then with its communicator, before rank 1 has begun to receive. */
 static void ahead(bool destroys)
 {
-    static const size_t sizes[AHEAD] = {8, 0, 56, 57, 1, SMALL, 64};
+    const size_t sizes[AHEAD] = {8, 0, 56, 57, 1, SMALL, 64};
 
     setup();
     tm_at("ahead");
@@ -179,11 +182,11 @@ static void differ(size_t sent, size_t expected, int before, int behind, int lat
 
 int main(int argc, char **argv)
 {
-    static const size_t pairs[][2] = {{100, 200}, {200, 0}, {0, 8}, {100, 3 * SMALL}, {0, SMALL + 1}, {SMALL + 1, 100}, {3 * SMALL, 0}, {2 * SMALL, 3 * SMALL}};
     bool full;
 
     TM_INIT(argc, argv);
     full = tm_has_arg("full");
+    const size_t pairs[][2] = {{100, 200}, {200, 0}, {0, 8}, {100, 3 * SMALL}, {0, SMALL + 1}, {SMALL + 1, 100}, {3 * SMALL, 0}, {2 * SMALL, 3 * SMALL}};
     stream = tm_stream_create();
     ahead(false);
     ahead(true);
