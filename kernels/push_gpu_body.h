@@ -21,9 +21,9 @@
 /* ---- direct ---- */
 
 #if CCL_FLAT_UNITS
-CCL_DEVICE_SLOW void push_direct_any(CCL_ARGS a, const struct push_end *end, uint32_t d_first, uint32_t d_last, uint32_t first, uint32_t stride)
+CCL_DEVICE_SLOW void push_direct_any(CCL_ARGS a, const struct push_end *end, uint32_t d_first, uint32_t d_last, uint32_t first, uint32_t stride, uint32_t chunks)
 {
-    ccl_push_direct(a, end, d_first, d_last, first, stride, a->pieces_down * a->pieces_across);
+    ccl_push_direct(a, end, d_first, d_last, first, stride, chunks);
 }
 #endif
 
@@ -44,7 +44,7 @@ CCL_DEVICE void push_direct(CCL_ARGS a, uint32_t sides, const struct push_block 
         return;
     }
     (void)sides;
-    push_direct_any(a, b->end, d_first, d_last, b->job.first, b->job.stride);
+    push_direct_any(a, b->end, d_first, d_last, b->job.first, b->job.stride, b->job.chunks);
 #else
     ccl_push_direct(a, sides, b->end, d_first, d_last, &b->job);
 #endif

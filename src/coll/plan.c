@@ -90,13 +90,25 @@ static cclResult_t choose_variant(cclComm_t comm, const struct shape *s, cclCall
     return cclSuccess;
 }
 
+/* Columns of a piece where rows are longer than `fit` columns: where it can be, equal pieces of whole vectors, which make contiguous rows one run (find_flat). */
+static uint64_t even_columns(const struct shape *s, uint64_t cols, uint64_t fit)
+{
+    const uint64_t least = (cols + fit - 1) / fit;
+    for (uint64_t parts = least; s->rows > 1 && parts < least + 64; parts++) {
+        if (cols % parts == 0 && cols / parts * s->esize % 16 == 0) {
+            return cols / parts;
+        }
+    }
+    return fit;
+}
+
 /* Pieces: what moves as one, at most `most` bytes. Explicit tiles are kept as they are and cut only where a ring slot is smaller. */
 static void cut(const struct shape *s, uint64_t most, uint64_t slot, cclCallConfig_t *c, struct ccl_k_coll_args *a)
 {
     uint64_t cols = s->row_bytes / s->esize;
     if (c->tile_n == CCL_UNSET) {
         uint64_t fit = most / s->esize;
-        c->tile_n = (int)(cols < fit ? cols : fit);
+        c->tile_n = (int)(cols <= fit ? cols : even_columns(s, cols, fit));
     }
     uint64_t tile_bytes = (uint64_t)c->tile_n * s->esize;
     tile_bytes = tile_bytes < s->row_bytes ? tile_bytes : s->row_bytes;
@@ -138,10 +150,11 @@ static cclResult_t choose_copy(cclComm_t comm, const struct shape *s, cclCallCon
 static void find_flat(const struct shape *s, uint32_t threads, uint32_t vectors, struct ccl_k_coll_args *a)
 {
     const uint32_t flat = CCL_F_FLAT_SRC | CCL_F_FLAT_DST;
-    uint64_t piece = a->pieces_down == 1 && s->rows == 1 ? a->piece_bytes : a->piece_rows * s->row_bytes;
+    const bool across = a->pieces_across > 1, uneven = s->rows > 1 && (a->piece_rows > 1 || s->row_bytes % a->piece_bytes != 0);
+    const uint64_t piece = across ? a->piece_bytes : a->piece_rows * s->row_bytes;
     a->flat_piece = 0;
     a->unit_shift = 0;
-    if ((a->flags & flat) != flat || (s->rows > 1 && a->pieces_across > 1) || s->part_bytes % 16 != 0 || piece % 16 != 0) {
+    if ((a->flags & flat) != flat || (across && uneven) || s->part_bytes % 16 != 0 || piece % 16 != 0) {
         return;
     }
     while (1u << a->unit_shift < vectors && ((uint64_t)threads * 16 << a->unit_shift) < piece) {
