@@ -48,7 +48,8 @@ static int round_waves(uint64_t threads, int most)
     return waves < (uint64_t)most ? (int)waves : most;
 }
 
-/* More than 8 KiB: as many blocks as leave a thread one or two words. Two ranks that share a device have the most blocks each; between devices 16 blocks of 128 KiB are measured. */
+/* More than 8 KiB: as many blocks as leave a thread one word, or else few. Two ranks that share a device have the most blocks each; between devices 16 blocks of 128 KiB are measured.
+ * Four ranks of a device, us with 16 and 32 blocks: 32 KiB 3.52, 3.03; 64 KiB 3.67, 3.80. */
 static int ll_blocks(cclComm_t comm, uint64_t part_bytes)
 {
     const bool shared = comm->agreed.shared_ring;
@@ -58,18 +59,22 @@ static int ll_blocks(cclComm_t comm, uint64_t part_bytes)
     if (comm->n == 2 && shared) {
         return part_bytes <= 65536 ? 32 : 64;
     }
+    if (comm->n > 2 && comm->n <= CCL_LL_FEW && part_bytes <= 32768) {
+        return 32;
+    }
     return comm->n > CCL_LL_FEW || part_bytes <= (shared ? 65536 : 131072) ? 16 : 32;
 }
 
-/* One block while a thread has no more than it can keep in flight; then smaller blocks on more units, so that stores leave on many paths. */
+/* One block while each thread has a word at most; then smaller blocks on more units, so that stores leave on many paths. Eight ranks of a device, us with 1 and 4 blocks: 1 KiB 3.96, 3.53;
+ * 2 KiB 4.26, 3.58. Four ranks: 2 KiB 2.78, 2.61; 8 KiB with 8 and 16 blocks 3.08, 2.65. */
 static void tune_ll(cclComm_t comm, uint64_t part_bytes, int comm_sms, struct ccl_tune *tune)
 {
     const uint64_t pairs = (part_bytes + 7) / 8 * (uint64_t)comm->n;
     if (part_bytes <= 2048) {
-        tune->blocks = 1;
-        tune->threads = round_waves(pairs, CCL_GPU_THREADS);
+        tune->blocks = pairs <= CCL_GPU_THREADS ? 1 : 4;
+        tune->threads = round_waves(pairs / (uint64_t)tune->blocks, CCL_GPU_THREADS);
     } else if (part_bytes <= 8192) {
-        tune->blocks = comm->n <= 4 ? 8 : 16;
+        tune->blocks = comm->n <= 2 ? 8 : 16;
         tune->threads = CCL_GPU_THREADS / 2;
     } else {
         tune->blocks = ll_blocks(comm, part_bytes);
