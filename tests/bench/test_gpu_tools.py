@@ -2,6 +2,7 @@
 """Proves that gpu_check.py fails each number that is missed, wrong bytes and a bad automatic choice, and nothing else, and that gpu_doc.py
 writes what was measured into the document's own places."""
 import os
+import re
 import sys
 import unittest
 
@@ -98,6 +99,7 @@ class Gpu(Files):
     def test_document(self):
         with open(os.path.join(BENCH, "..", "docs", "performance.md"), encoding="utf-8") as file:
             text = file.read()
+        text = re.sub(r"(?<=<!-- table peers -->\n).*?(?=<!-- end -->)", "Not measured yet.\n", text, flags=re.S)  # this one must stay as it is
         document = self.write("doc.md", [text.rstrip("\n")])
         tiles = [make_row(8192, 20.0 + sms, backend="gpu", ranks=2, M=4, N=1024, dtype="fp16", comm_sms=sms, mode="graph") for sms in (8, 16)]
         for ranks in (4, 8):
